@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most files use. A file still includes what it names: the tidy build has no precompiled header.
+// What most files use. A file still includes what it names: the tidy build has no precompiled
+// header.
 #pragma once
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
@@ -7,6 +8,7 @@
 #include <absl/strings/string_view.h>
 #include <absl/time/time.h>
 
+#include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -16,8 +18,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json/value.hpp>
-
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
