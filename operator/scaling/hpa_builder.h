@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "operator/api/hpa.h"
+#include "operator/api/resource_trigger.h"
 #include "operator/api/scaled_object.h"
-#include "operator/api/validation.h"
 
 namespace outrigger::controller::scaling {
 
@@ -38,14 +38,6 @@ struct TriggerSpecs {
 absl::StatusOr<api::HorizontalPodAutoscaler> BuildHpa(const api::ScaledObject& object,
                                                       const std::vector<TriggerSpecs>& external,
                                                       const api::GroupVersionKindResource& target);
-
-// The HPA metric of a cpu or memory trigger, or all that is wrong with it (then `metric` means
-// nothing).
-struct ResourceTrigger {
-  api::HpaMetric metric;
-  std::vector<api::Violation> violations;
-};
-ResourceTrigger ParseResourceTrigger(const api::Trigger& trigger, int32_t trigger_index);
 
 // The metric type of a trigger as an external metric has it: "" is AverageValue. Violation:
 // Utilization or unknown.
