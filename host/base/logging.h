@@ -5,6 +5,7 @@
 #include <absl/strings/string_view.h>
 
 #include <boost/json/object.hpp>
+#include <boost/json/value_from.hpp>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -39,7 +40,20 @@ std::shared_ptr<LogSink> MakeNullSink();
 // go in: see redact.h and secret.h.
 class Logger {
  public:
-  using Fields = std::initializer_list<std::pair<absl::string_view, boost::json::value>>;
+  struct Field {
+    template <typename Value>
+    Field(absl::string_view name, const Value& content)
+        : key(name), value(boost::json::value_from(content)) {}
+    Field(absl::string_view name, absl::string_view content)
+        : key(name), value(boost::json::string_view(content.data(), content.size())) {}
+    Field(absl::string_view name, const char* content) : Field(name, absl::string_view(content)) {}
+    Field(absl::string_view name, const std::string& content)
+        : Field(name, absl::string_view(content)) {}
+
+    absl::string_view key;
+    boost::json::value value;
+  };
+  using Fields = std::initializer_list<Field>;
 
   explicit Logger(std::shared_ptr<LogSink> sink) : sink_(std::move(sink)) {}
 

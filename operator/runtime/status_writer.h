@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/status.h>
+
+#include <boost/json/object.hpp>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "host/base/clock.h"
+#include "host/base/event.h"
+#include "host/base/logging.h"
+#include "operator/api/scaled_object.h"
+#include "operator/kube/api.h"
+#include "operator/runtime/write_gate.h"
+
+namespace outrigger::controller::runtime {
+
+// Writes the status of ScaledObjects. Reconciler and poll engine hand it facts, as changes of the
+// wanted status; it merges them and sends at most one merge patch per object and second, at most 32
+// in flight (the gate), with uid and resourceVersion as preconditions; after a conflict it reads
+// the object again and sends what still differs. Nothing is sent when nothing differs. spec is
+// never written.
+//
+// A field that the served CRD does not keep (KEDA's own CRD prunes some of ours) is reported once
+// and left out.
+//
+// Use from one strand. An object is known between Adopt() and Forget().
+// Source: requirements.md R6, R12, R13; design.md section 5.
+class StatusWriter {
+ public:
+  struct Options {
+    absl::Duration shortest_interval = absl::Seconds(1);  // between two patches of one object
+    absl::Duration write_timeout = absl::Seconds(5);
+    int conflict_retries = 5;
+  };
+  struct Observer {
+    std::function<void()> on_conflict;
+    std::function<void(absl::Duration took)> on_written;
+  };
+
+  // `strand`: where writes run.
+  StatusWriter(host::Clock& clock, kube::Api& api, WriteGate& gate, host::Executor strand,
+               host::Logger log, Options options, Observer observer = {});
+
+  // Makes the object known and tells what the cluster holds now: from the informer, on each change
+  // of the object. The first call of a uid takes the cluster's status as the wanted one; later ones
+  // only the resourceVersion.
+  void Adopt(const api::ScaledObject& object);
+  void Forget(const api::NamespacedName& key);
+  // Forgets all: when leadership is lost, and before it starts anew.
+  void Clear();
+
+  // The wanted status, facts included that are not written yet. nullptr: not known.
+  const api::ScaledObjectStatus* Wanted(const api::NamespacedName& key) const;
+  // Changes the wanted status; a write follows by itself if it then differs from the cluster's.
+  void Update(const api::NamespacedName& key,
+              const std::function<void(api::ScaledObjectStatus&)>& change);
+  // Waits until everything that Update() was told before is written. OK at once when nothing
+  // differs. NOT_FOUND: the object is gone. Else the error of the last try; facts stay wanted and
+  // go with the next write.
+  host::Task<absl::Status> Flush(api::NamespacedName key, host::Deadline deadline);
+
+  size_t known_objects() const { return objects_.size(); }
+
+ private:
+  struct Entry {
+    api::NamespacedName key;
+    std::string uid;
+    std::string resource_version;
+    api::ScaledObjectStatus wanted;
+    std::string cluster;  // status as the API server holds it, as far as it is ours: JSON text
+    bool writing = false;
+    bool forgotten = false;
+    host::SteadyTime next_write = host::SteadyTime::InfinitePast();
+    absl::Status last_error;
+    host::Event written;
+  };
+  using EntryPtr = std::shared_ptr<Entry>;
+
+  EntryPtr Find(const api::NamespacedName& key) const;
+  boost::json::object Print(const api::ScaledObjectStatus& status) const;
+  bool Differs(const Entry& entry) const;
+  void StartWriting(const EntryPtr& entry);
+  host::Task<void> WriteLoop(EntryPtr entry);
+  host::Task<absl::Status> Write(EntryPtr entry);
+  host::Task<absl::Status> PatchOnce(EntryPtr entry, host::Deadline deadline);
+  host::Task<absl::Status> ReadAgain(EntryPtr entry, host::Deadline deadline);
+  absl::Status Learn(Entry& entry, const boost::json::value& object);
+  void FindPruned(const Entry& entry, const boost::json::object& sent,
+                  const boost::json::value& answer);
+
+  host::Clock& clock_;
+  kube::Api& api_;
+  WriteGate& gate_;
+  const host::Executor strand_;
+  const host::Logger log_;
+  const Options options_;
+  const Observer observer_;
+  absl::flat_hash_map<api::NamespacedName, EntryPtr> objects_;
+  std::set<std::string> pruned_;  // paths that the served CRD does not keep: "phase",
+                                  // "conditions[].lastTransitionTime"
+};
+
+}  // namespace outrigger::controller::runtime
