@@ -25,20 +25,22 @@ struct MetricRead {
 struct MetricReading {
   std::string metric_name;  // in the spec's own case
   std::map<std::string, std::string> labels;
-  double value = 0;         // finite, not negative
+  double value = 0;  // finite, not negative
   absl::Time measured_at;
   std::optional<absl::Duration> window;
 };
 
-// Answers metric reads from the record of the trigger's last answer, or by one shared live call, or with the fallback
-// value that the leader published. Never a made-up zero. Call on the core strand.
+// Answers metric reads from the record of the trigger's last answer, or by one shared live call, or
+// with the fallback value that the leader published. Never a made-up zero. Call on the core strand.
 //
-// Errors: NOT_FOUND no such ScaledObject or metric; FAILED_PRECONDITION caches not synced yet; UNAVAILABLE with
-// host::IsPluginUnreachable() when the plugin could not be asked; DEADLINE_EXCEEDED; anything else is the scaler's own.
+// Errors: NOT_FOUND no such ScaledObject or metric; FAILED_PRECONDITION caches not synced yet;
+// UNAVAILABLE with host::IsPluginUnreachable() when the plugin could not be asked;
+// DEADLINE_EXCEEDED; anything else is the scaler's own.
 class MetricSource {
  public:
   virtual ~MetricSource() = default;
-  virtual host::Task<absl::StatusOr<std::vector<MetricReading>>> Read(MetricRead read, host::Deadline deadline) = 0;
+  virtual host::Task<absl::StatusOr<std::vector<MetricReading>>> Read(MetricRead read,
+                                                                      host::Deadline deadline) = 0;
 };
 
 }  // namespace outrigger::controller::polling
