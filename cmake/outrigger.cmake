@@ -14,6 +14,8 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Executables are compiled like libraries (-fPIC, not -fPIE): a precompiled header serves only one of the two.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
 
 find_program(CCACHE ccache)
