@@ -54,9 +54,9 @@ struct TriggerResolver::Resolution {
   std::optional<absl::StatusOr<Data>> environment;
 };
 
-TriggerResolver::TriggerResolver(host::Clock& clock, kube::Api& api, const ClusterView& view,
+TriggerResolver::TriggerResolver(kube::Api& api, const ClusterView& view,
                                  const host::ScalerService& scalers, Options options)
-    : clock_(clock), api_(api), view_(view), scalers_(scalers), options_(std::move(options)) {}
+    : api_(api), view_(view), scalers_(scalers), options_(std::move(options)) {}
 
 std::string TriggerResolver::SecretReference(const NamespacedName& key) {
   return "Secret/" + key.ToString();

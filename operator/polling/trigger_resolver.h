@@ -61,8 +61,8 @@ class TriggerResolver {
         "outrigger";  // of Secrets of ClusterTriggerAuthentications
   };
 
-  TriggerResolver(host::Clock& clock, kube::Api& api, const ClusterView& view,
-                  const host::ScalerService& scalers, Options options);
+  TriggerResolver(kube::Api& api, const ClusterView& view, const host::ScalerService& scalers,
+                  Options options);
 
   // Never fails as a whole: each trigger carries its own error.
   host::Task<std::shared_ptr<const ResolvedObject>> Resolve(
@@ -89,7 +89,6 @@ class TriggerResolver {
                                                                           bool secret,
                                                                           api::NamespacedName key);
 
-  host::Clock& clock_;
   kube::Api& api_;
   const ClusterView& view_;
   const host::ScalerService& scalers_;

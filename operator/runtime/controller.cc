@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/runtime/controller.h"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <string>
 #include <utility>
 
 #include "host/base/status.h"
+#include "host/base/task_group.h"
 #include "operator/kube/api.h"
 
 namespace outrigger::controller::runtime {
@@ -25,21 +24,17 @@ Controller::Controller(host::Clock& clock, WorkQueue& queue, Reconciler reconcil
 
 host::Task<void> Controller::Run() {
   const host::Executor executor = co_await boost::asio::this_coro::executor;
-  running_ = options_.workers;
-  // Detached, but joined below: Run() outlives its workers.
-  for (int i = 0; i < options_.workers; ++i)
-    boost::asio::co_spawn(executor, Worker(), boost::asio::detached);
-  while (running_ > 0) co_await worker_ended_.Wait(clock_);
+  host::TaskGroup workers(clock_, executor);
+  for (int i = 0; i < options_.workers; ++i) workers.Spawn(Worker());
+  co_await workers.Join();
 }
 
 host::Task<void> Controller::Worker() {
   while (true) {
     std::optional<NamespacedName> key = co_await queue_.Get();
-    if (!key) break;
+    if (!key) co_return;
     co_await Process(*std::move(key));
   }
-  --running_;
-  worker_ended_.Notify();
 }
 
 host::Task<void> Controller::Process(NamespacedName key) {

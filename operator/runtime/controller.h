@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "host/base/deadline.h"
-#include "host/base/event.h"
 #include "host/base/logging.h"
 #include "operator/api/namespaced_name.h"
 #include "operator/runtime/work_queue.h"
@@ -69,8 +68,6 @@ class Controller {
   const host::Logger log_;
   const Options options_;
   const Observer observer_;
-  int running_ = 0;
-  host::Event worker_ended_;
 };
 
 }  // namespace outrigger::controller::runtime

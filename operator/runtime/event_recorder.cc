@@ -4,8 +4,6 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/json/object.hpp>
 #include <utility>
 
@@ -31,7 +29,7 @@ EventRecorder::EventRecorder(host::Clock& clock, kube::Api& api, WriteGate& gate
     : clock_(clock),
       api_(api),
       gate_(gate),
-      strand_(std::move(strand)),
+      sends_(clock, std::move(strand)),
       log_(std::move(log)),
       options_(std::move(options)) {}
 
@@ -73,8 +71,7 @@ void EventRecorder::Record(const EventTarget& target, absl::string_view type,
   event["note"] = CutNote(note);
   event["regarding"] = std::move(regarding);
   ++waiting_;
-  boost::asio::co_spawn(strand_, Send(std::move(event), target.key.namespace_name),
-                        boost::asio::detached);
+  sends_.Spawn(Send(std::move(event), target.key.namespace_name));
 }
 
 host::Task<void> EventRecorder::Send(boost::json::object event, std::string namespace_name) {

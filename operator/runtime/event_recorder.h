@@ -9,6 +9,7 @@
 
 #include "host/base/clock.h"
 #include "host/base/logging.h"
+#include "host/base/task_group.h"
 #include "operator/api/object_meta.h"
 #include "operator/kube/api.h"
 #include "operator/runtime/write_gate.h"
@@ -45,6 +46,8 @@ class EventRecorder {
   void Record(const EventTarget& target, absl::string_view type, absl::string_view reason,
               absl::string_view note);
   void Forget(const std::string& uid);
+  // Waits for the events on their way. Before the recorder goes.
+  host::Task<void> Join() { return sends_.Join(); }
 
  private:
   struct Recent {
@@ -58,7 +61,7 @@ class EventRecorder {
   host::Clock& clock_;
   kube::Api& api_;
   WriteGate& gate_;
-  const host::Executor strand_;
+  host::TaskGroup sends_;
   const host::Logger log_;
   const Options options_;
   std::map<std::pair<std::string, std::string>, Recent> recent_;

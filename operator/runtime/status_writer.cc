@@ -4,8 +4,6 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
@@ -54,7 +52,7 @@ StatusWriter::StatusWriter(host::Clock& clock, kube::Api& api, WriteGate& gate,
     : clock_(clock),
       api_(api),
       gate_(gate),
-      strand_(std::move(strand)),
+      writes_(clock, std::move(strand)),
       log_(std::move(log)),
       options_(options),
       observer_(std::move(observer)) {}
@@ -132,7 +130,7 @@ void StatusWriter::StartWriting(const EntryPtr& entry) {
   if (entry->writing) return;
   entry->writing = true;
   entry->last_error = absl::OkStatus();
-  boost::asio::co_spawn(strand_, WriteLoop(entry), boost::asio::detached);
+  writes_.Spawn(WriteLoop(entry));
 }
 
 host::Task<absl::Status> StatusWriter::Flush(NamespacedName key, host::Deadline deadline) {

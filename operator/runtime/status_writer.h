@@ -13,6 +13,7 @@
 #include "host/base/clock.h"
 #include "host/base/event.h"
 #include "host/base/logging.h"
+#include "host/base/task_group.h"
 #include "operator/api/scaled_object.h"
 #include "operator/kube/api.h"
 #include "operator/runtime/write_gate.h"
@@ -64,6 +65,9 @@ class StatusWriter {
   // go with the next write.
   host::Task<absl::Status> Flush(api::NamespacedName key, host::Deadline deadline);
 
+  // Waits for the writes that run. After Clear(), and before the writer goes.
+  host::Task<void> Join() { return writes_.Join(); }
+
   size_t known_objects() const { return objects_.size(); }
 
  private:
@@ -96,7 +100,7 @@ class StatusWriter {
   host::Clock& clock_;
   kube::Api& api_;
   WriteGate& gate_;
-  const host::Executor strand_;
+  host::TaskGroup writes_;
   const host::Logger log_;
   const Options options_;
   const Observer observer_;
