@@ -172,9 +172,11 @@ absl::StatusOr<KeyPair> CertificateAuthority::IssueValid(const Subject& subject,
   return KeyPair{.certificate = CertificatePem(certificate.get()), .key = KeyPem(key.get())};
 }
 
-absl::StatusOr<std::string> NewPrivateKey() {
+absl::StatusOr<SigningKey> NewSigningKey() {
   ASSIGN_OR_RETURN(const KeyHandle key, MakeKey());
-  return KeyPem(key.get());
+  const BioHandle bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_PUBKEY(bio.get(), key.get());
+  return SigningKey{.public_key = Text(bio.get()), .private_key = KeyPem(key.get())};
 }
 
 }  // namespace outrigger::tests

@@ -49,7 +49,12 @@ class CertificateAuthority {
   const KeyPair pair_;
 };
 
-// A private key alone (PEM, P-256), as kube-apiserver signs service-account tokens with.
-absl::StatusOr<std::string> NewPrivateKey();
+// A key pair without a certificate (PEM, P-256), as kube-apiserver signs service-account tokens
+// with.
+struct SigningKey {
+  std::string public_key;
+  std::string private_key;
+};
+absl::StatusOr<SigningKey> NewSigningKey();
 
 }  // namespace outrigger::tests
