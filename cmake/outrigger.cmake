@@ -104,6 +104,9 @@ function(outrigger_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT}
     ENVIRONMENT "OUTRIGGER_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OUTRIGGER_SOURCE_DIR=${CMAKE_SOURCE_DIR};TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+  if("outrigger_tests_cluster" IN_LIST A_DEPS)
+    set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED cluster_programs)  # tests/cluster/CMakeLists.txt
+  endif()
   if(A_SERIAL)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
