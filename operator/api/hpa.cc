@@ -36,7 +36,7 @@ void ReadQuantity(ObjectReader& reader, absl::string_view key, std::optional<Qua
   if (quantity.ok()) {
     out = *std::move(quantity);
   } else {
-    reader.Merge(host::Annotate(quantity.status(), reader.PathOf(key), ": "));
+    reader.Merge(host::Annotate(quantity.status(), reader.PathOf(key)));
   }
 }
 

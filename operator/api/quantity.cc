@@ -211,7 +211,7 @@ absl::StatusOr<Quantity> Quantity::Parse(absl::string_view text) {
                  int64_t{*exponent} - static_cast<int64_t>(pieces->fraction.size()), format);
   quantity.RoundUpToNano();
   if (format == Format::kBinarySi) {
-    const Quantity limit = FromDigits(pieces->negative, std::string(kMaxInt64Text), 0, format);
+    const Quantity limit = FromDigits(quantity.negative_, std::string(kMaxInt64Text), 0, format);
     if (quantity.negative_ ? quantity < limit : quantity > limit) quantity = limit;
   }
   return quantity;

@@ -162,7 +162,7 @@ absl::Status AddTriggerMetrics(const api::ScaledObject& object, size_t index,
   for (const MetricSpec& spec : specs->specs) {
     absl::StatusOr<api::HpaMetric> metric = ExternalMetric(object, specs->trigger_index, spec);
     const absl::Status added = metric.ok() ? list.Add(*std::move(metric)) : metric.status();
-    RETURN_IF_ERROR(host::Annotate(added, TriggerPath(object, index), ": "));
+    RETURN_IF_ERROR(host::Annotate(added, TriggerPath(object, index)));
   }
   return absl::OkStatus();
 }
