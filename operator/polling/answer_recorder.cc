@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/polling/answer_recorder.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "operator/scaling/metric_name.h"
+
+namespace outrigger::controller::polling {
+
+absl::StatusOr<double> SumOf(const host::MetricsAnswer& answer, const std::string& metric) {
+  double sum = 0;
+  bool found = false;
+  for (const scaler::v1::MetricValue& value : answer.values) {
+    if (!scaling::SameMetricName(value.name(), metric)) continue;
+    if (!std::isfinite(value.value())) {
+      return absl::InternalError(
+          absl::StrCat("metric ", metric, ": want a finite number, got ", value.value()));
+    }
+    sum += std::max(0.0, value.value());
+    found = true;
+  }
+  if (!found)
+    return absl::NotFoundError(
+        absl::StrCat("metric ", metric, ": the plugin answered without a value for it"));
+  if (!std::isfinite(sum))
+    return absl::InternalError(absl::StrCat("metric ", metric, ": the sum is not finite"));
+  return sum;
+}
+
+runtime::ScalerLabels LabelsOf(const TrackedObject& object, const TrackedTrigger& trigger,
+                               const std::string& metric) {
+  const ResolvedTrigger& resolved = trigger.resolved;
+  return {.object = object.object->Key(),
+          .metric = scaling::ExternalMetricName(static_cast<int32_t>(resolved.index), metric),
+          .scaler = resolved.name.empty() ? absl::StrCat(resolved.type, "Scaler") : resolved.name,
+          .trigger_index = resolved.index};
+}
+
+void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
+                  const absl::StatusOr<host::MetricsAnswer>& answer, bool ends_cycle,
+                  runtime::MetricsSink& metrics) {
+  if (absl::IsInvalidArgument(answer.status()) && trigger.resolved.error.ok())
+    trigger.refused = answer.status();
+  // What only a change can heal is no failure of a scaler; an unresolvable credential is (design.md
+  // section 8).
+  const bool counts = ends_cycle && trigger.refused.ok();
+  for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
+    const runtime::ScalerLabels labels = LabelsOf(object, trigger, key.metric);
+    absl::StatusOr<double> value = answer.status();
+    if (answer.ok())
+      value = key.metric.empty() ? absl::StatusOr<double>(0.0) : SumOf(*answer, key.metric);
+    if (value.ok()) {
+      health.RecordSuccess(key, *value, answer->active);
+      if (!key.metric.empty()) metrics.ScalerValue(labels, *value);
+      if (ends_cycle && !key.metric.empty()) metrics.ScalerActive(labels, answer->active);
+    } else {
+      health.RecordFailure(key, value.status(), counts);
+      metrics.ScalerError(labels);
+      if (ends_cycle) metrics.ScaledObjectError(object.object->Key());
+    }
+  }
+}
+
+}  // namespace outrigger::controller::polling

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/polling/live_metric_source.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/base/status.h"
+#include "operator/api/scale_target.h"
+#include "operator/polling/answer_recorder.h"
+#include "operator/scaling/fallback.h"
+#include "operator/scaling/metric_name.h"
+
+namespace outrigger::controller::polling {
+
+using Readings = absl::StatusOr<std::vector<MetricReading>>;
+
+absl::StatusOr<LiveMetricSource::Known> LiveMetricSource::Find(const MetricRead& read) const {
+  if (!view_.Synced()) return absl::FailedPreconditionError("caches are not synced yet");
+  const api::NamespacedName key{read.namespace_name, read.scaled_object};
+  Known known;
+  known.object = view_.ScaledObject(key);
+  if (known.object == nullptr)
+    return absl::NotFoundError(absl::StrCat("ScaledObject ", key.ToString(), ": not found"));
+  const std::optional<scaling::IndexedMetricName> parsed =
+      scaling::ParseExternalMetricName(read.metric_name);
+  if (!parsed ||
+      parsed->trigger_index >= static_cast<int32_t>(known.object->spec.triggers.size())) {
+    return absl::NotFoundError(
+        absl::StrCat("ScaledObject ", key.ToString(), " has no metric \"", read.metric_name, "\""));
+  }
+  known.trigger_index = static_cast<uint32_t>(parsed->trigger_index);
+  known.hpa = view_.Hpa({key.namespace_name, known.object->HpaName()});
+  if (known.hpa != nullptr) {
+    for (const api::HpaMetric& metric : known.hpa->spec.metrics) {
+      if (metric.type != api::kExternalMetric ||
+          !scaling::SameMetricName(metric.name, read.metric_name))
+        continue;
+      known.full_name = metric.name;
+      known.target = &metric.target;
+    }
+  }
+  for (const std::string& name : known.object->status.external_metric_names) {
+    if (known.full_name.empty() && scaling::SameMetricName(name, read.metric_name))
+      known.full_name = name;
+  }
+  if (known.full_name.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("ScaledObject ", key.ToString(), " has no metric \"", read.metric_name, "\""));
+  }
+  known.name = scaling::ParseExternalMetricName(known.full_name)->name;
+  return known;
+}
+
+bool LiveMetricSource::FallsBack(const Known& known) const {
+  if (!scaling::FallbackConfigured(known.object->spec) || known.target == nullptr) return false;
+  auto health = known.object->status.health.find(known.full_name);
+  return health != known.object->status.health.end() &&
+         scaling::FallsBack(known.object->spec, health->second.number_of_failures);
+}
+
+host::Task<Readings> LiveMetricSource::FallbackReading(Known known, host::Deadline deadline) {
+  std::optional<int32_t> ready_pods;
+  const bool average = known.target->type == api::MetricTargetType::kAverageValue;
+  if (!average) {
+    absl::StatusOr<api::GroupVersionKindResource> target =
+        api::ResolveTarget(known.object->spec.scale_target_ref);
+    if (!target.ok()) co_return target.status();
+    const api::NamespacedName key{known.object->meta.namespace_name,
+                                  known.object->spec.scale_target_ref.name};
+    absl::StatusOr<int32_t> pods = co_await scaler_.ReadyPods(*target, key, deadline);
+    if (!pods.ok()) co_return host::Annotate(pods.status(), "fallback of ", known.full_name);
+    ready_pods = *pods;
+  }
+  const std::optional<api::Quantity>& quantity =
+      average ? known.target->average_value : known.target->value;
+  if (!quantity)
+    co_return absl::InternalError(absl::StrCat(known.full_name, ": the HPA has no target for it"));
+  absl::StatusOr<api::Quantity> value = scaling::FallbackValue(
+      *known.object->spec.fallback, known.target->type, quantity->AsDouble(), ready_pods);
+  if (!value.ok()) co_return host::Annotate(value.status(), "fallback of ", known.full_name);
+  std::vector<MetricReading> readings(1);
+  readings[0].metric_name = known.full_name;
+  readings[0].value = value->AsDouble();
+  readings[0].measured_at = clock_.WallNow();
+  co_return readings;
+}
+
+host::Task<Readings> LiveMetricSource::Read(MetricRead read, host::Deadline deadline) {
+  absl::StatusOr<Known> known = Find(read);
+  if (!known.ok()) co_return known.status();
+  if (FallsBack(*known)) co_return co_await FallbackReading(*std::move(known), deadline);
+  const api::Trigger& spec = known->object->spec.triggers[known->trigger_index];
+  const host::HealthKey key{
+      .uid = known->object->meta.uid, .trigger_index = known->trigger_index, .metric = known->name};
+  const absl::Duration freshness =
+      spec.use_cached_metrics
+          ? std::max(known->object->spec.PollingInterval(), options_.metric_freshness)
+          : options_.metric_freshness;
+  const host::HealthRecord* record =
+      read.selector.empty() ? health_.ForRead(key, freshness) : nullptr;
+  if (record != nullptr && !record->status.ok()) co_return record->status;
+  if (record != nullptr && record->value) {
+    std::vector<MetricReading> readings(1);
+    readings[0].metric_name = known->full_name;
+    readings[0].value = *record->value;
+    readings[0].measured_at = record->measured_at;
+    co_return readings;
+  }
+  const std::shared_ptr<const api::ScaledObject> object = known->object;
+  std::shared_ptr<const ResolvedObject> resolved = co_await resolver_.Resolve(object, deadline);
+  const ResolvedTrigger& trigger = resolved->triggers[known->trigger_index];
+  if (trigger.trigger == nullptr) co_return trigger.error;
+  co_return co_await ReadLive(*std::move(known), trigger, std::move(read.selector), deadline);
+}
+
+host::Task<Readings> LiveMetricSource::ReadLive(Known known, ResolvedTrigger trigger,
+                                                std::string selector, host::Deadline deadline) {
+  const host::HealthKey key{
+      .uid = known.object->meta.uid, .trigger_index = known.trigger_index, .metric = known.name};
+  const bool whole = selector.empty();
+  host::MetricQuery query;
+  query.metric_name = known.name;
+  query.selector = std::move(selector);
+  query.timeout = options_.scaler_timeout;
+  const host::Deadline call_deadline = deadline.Within(clock_, options_.scaler_timeout);
+  absl::StatusOr<host::MetricsAnswer> answer =
+      co_await scalers_.GetMetrics(trigger.trigger, std::move(query), call_deadline);
+  absl::StatusOr<double> sum =
+      answer.ok() ? SumOf(*answer, known.name) : absl::StatusOr<double>(answer.status());
+  if (whole && !trigger.stateful && view_.ScaledObject(known.object->Key()) != nullptr) {
+    // A failure is remembered for 5 s, and never counted.
+    if (sum.ok()) {
+      health_.RecordSuccess(key, *sum, answer->active);
+      if (on_answer_) on_answer_(known.object->Key(), known.trigger_index);
+    } else {
+      health_.RecordFailure(key, sum.status(), /*ends_cycle=*/false);
+    }
+  }
+  if (!sum.ok()) co_return host::Annotate(sum.status(), "metric ", known.full_name);
+  std::vector<MetricReading> readings;
+  for (const scaler::v1::MetricValue& value : answer->values) {
+    if (!scaling::SameMetricName(value.name(), known.name)) continue;
+    MetricReading reading;
+    reading.metric_name = known.full_name;
+    reading.labels.insert(value.labels().begin(), value.labels().end());
+    reading.value = std::max(0.0, value.value());
+    reading.measured_at = value.has_measured_at()
+                              ? absl::FromUnixSeconds(value.measured_at().seconds())
+                              : clock_.WallNow();
+    if (value.has_window()) reading.window = absl::Seconds(value.window().seconds());
+    readings.push_back(std::move(reading));
+  }
+  co_return readings;
+}
+
+}  // namespace outrigger::controller::polling
