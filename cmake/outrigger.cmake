@@ -41,7 +41,7 @@ target_include_directories(outrigger_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_definitions(outrigger_options INTERFACE
   BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED SPDLOG_COMPILED_LIB
   OUTRIGGER_VERSION="${PROJECT_VERSION}")
-target_compile_options(outrigger_options INTERFACE -Wall -Wextra -Werror -Wthread-safety -Wno-missing-field-initializers
+target_compile_options(outrigger_options INTERFACE -pthread -Wall -Wextra -Werror -Wthread-safety -Wno-missing-field-initializers
   $<$<CONFIG:Debug>:-O1> -gline-tables-only "SHELL:-Xclang -fno-pch-timestamp")
 target_link_options(outrigger_options INTERFACE -fuse-ld=mold)
 if(OUTRIGGER_SANITIZE STREQUAL "address")
