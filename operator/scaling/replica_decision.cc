@@ -234,6 +234,10 @@ class Decider {
 
 }  // namespace
 
+Decision Decide(const api::ScaledObject& object, const DecisionInputs& inputs) {
+  return Decider(object, inputs).Run();
+}
+
 bool IsUnhealthy(const TriggerFacts& trigger) {
   return !trigger.status.ok() &&
          (trigger.misconfigured || trigger.failed_cycles >= kUnhealthyFailures);
