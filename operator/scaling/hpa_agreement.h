@@ -76,7 +76,7 @@ class HpaAgreement {
   enum class Side { kNone, kBelow, kAbove };
   Verdict Report(State state, std::optional<host::SteadyTime> recheck_at);
 
-  const Options options_;
+  Options options_;
   State state_ = State::kUnknown;
   Side side_ = Side::kNone;       // where desiredReplicas was at the last look
   int32_t desired_replicas_ = 0;  // at the last look

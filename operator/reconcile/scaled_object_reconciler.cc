@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/scaled_object_reconciler.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/base/status.h"
+#include "operator/api/scale_target.h"
+#include "operator/api/validation.h"
+#include "operator/polling/answer_recorder.h"
+#include "operator/scaling/hpa_builder.h"
+#include "operator/scaling/hpa_diff.h"
+#include "operator/scaling/metric_name.h"
+
+namespace outrigger::controller::reconcile {
+namespace {
+
+using api::NamespacedName;
+using polling::TrackedObject;
+using polling::TrackedTrigger;
+using runtime::Result;
+namespace json = boost::json;
+
+bool HasFinalizer(const api::ScaledObject& object) {
+  const auto& finalizers = object.meta.finalizers;
+  return std::find(finalizers.begin(), finalizers.end(), api::kFinalizer) != finalizers.end();
+}
+
+bool HasNameLabel(const api::ScaledObject& object) {
+  auto it = object.meta.labels.find(api::kScaledObjectNameLabel);
+  return it != object.meta.labels.end() && it->second == object.meta.name;
+}
+
+json::object MetadataPatch(const api::ScaledObject& object, json::object metadata) {
+  metadata["uid"] = object.meta.uid;
+  metadata["resourceVersion"] = object.meta.resource_version;
+  json::object patch;
+  patch["metadata"] = std::move(metadata);
+  return patch;
+}
+
+json::array WithoutFinalizer(const api::ScaledObject& object) {
+  json::array list;
+  for (const std::string& finalizer : object.meta.finalizers) {
+    if (finalizer != api::kFinalizer) list.emplace_back(finalizer);
+  }
+  return list;
+}
+
+// Specs of all triggers but cpu and memory; FAILED_PRECONDITION naming the first that has none.
+absl::StatusOr<std::vector<scaling::TriggerSpecs>> AllSpecs(const TrackedObject& tracked) {
+  std::vector<scaling::TriggerSpecs> all;
+  for (const TrackedTrigger& trigger : tracked.triggers) {
+    if (trigger.resolved.resource) continue;
+    if (trigger.specs.empty()) {
+      const absl::Status why = !trigger.refused.ok() ? trigger.refused : trigger.resolved.error;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "spec.triggers[", trigger.resolved.index, "] (", trigger.resolved.type, "): ",
+          why.ok() ? std::string("its metric spec is not known yet, so no HPA is made")
+                   : std::string(why.message())));
+    }
+    all.push_back(
+        {.trigger_index = static_cast<int32_t>(trigger.resolved.index), .specs = trigger.specs});
+  }
+  return all;
+}
+
+bool NeedsAChange(const TrackedObject& tracked) {
+  return std::any_of(
+      tracked.triggers.begin(), tracked.triggers.end(), [](const TrackedTrigger& trigger) {
+        return !trigger.refused.ok() || absl::IsInvalidArgument(trigger.resolved.error);
+      });
+}
+
+}  // namespace
+
+host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Reconcile(NamespacedName key,
+                                                                     host::Deadline deadline) {
+  ObjectPtr object = p_.view.ScaledObject(key);
+  const TrackedObject* tracked = p_.registry.Find(key);
+  if (tracked != nullptr && (object == nullptr || object->meta.uid != tracked->uid())) {
+    ForgetAll(key, tracked->uid());  // deleted, and perhaps made again under the same name
+  }
+  if (object == nullptr) {
+    ForgetAll(key, "");
+    co_return Result::Done();
+  }
+  const absl::Status may_write = may_write_();
+  if (!may_write.ok()) {
+    if (refused_because_ != may_write.message())
+      p_.log.Warning("nothing is written", {{"why", may_write.message()}});
+    refused_because_ = std::string(may_write.message());
+    co_return Result::Done();  // whoever owns the answer queues the objects again when it changes
+  }
+  refused_because_.clear();
+  if (object->meta.deletion_timestamp) co_return co_await Finalize(std::move(object), deadline);
+  p_.status.Adopt(*object);
+  CountTriggers(key, object.get());
+  if (std::optional<Refusal> refusal = Admit(*object)) {
+    co_return co_await Refuse(std::move(object), *std::move(refusal), absl::OkStatus(), deadline);
+  }
+  CO_RETURN_IF_ERROR(co_await EnsureMetadata(object, deadline));
+  absl::StatusOr<api::GroupVersionKindResource> target =
+      api::ResolveTarget(object->spec.scale_target_ref);
+  if (!target.ok()) {
+    Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(target.status().message())};
+    co_return co_await Refuse(std::move(object), std::move(refusal), absl::OkStatus(), deadline);
+  }
+  co_return co_await ReconcileState(std::move(object), *std::move(target), deadline);
+}
+
+std::optional<ScaledObjectReconciler::Refusal> ScaledObjectReconciler::Admit(
+    const api::ScaledObject& object) const {
+  if (const std::optional<std::string> field = api::UnsupportedField(object)) {
+    return Refusal{
+        api::reason::kNotSupported,
+        absl::StrCat(*field, ": not supported yet; the HPA and the replicas are left as they are")};
+  }
+  const std::vector<api::Violation> violations = api::ValidateScaledObject(object);
+  if (violations.empty()) return std::nullopt;
+  return Refusal{api::reason::kScaledObjectCheckFailed, api::JoinViolations(violations)};
+}
+
+// One patch for both, and none when both are there.
+host::Task<absl::Status> ScaledObjectReconciler::EnsureMetadata(ObjectPtr object,
+                                                                host::Deadline deadline) {
+  if (HasFinalizer(*object) && HasNameLabel(*object)) co_return absl::OkStatus();
+  json::object labels;
+  labels[api::kScaledObjectNameLabel] = object->meta.name;
+  json::array finalizers = WithoutFinalizer(*object);
+  finalizers.emplace_back(api::kFinalizer);
+  json::object metadata;
+  metadata["labels"] = std::move(labels);
+  metadata["finalizers"] = std::move(finalizers);
+  runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
+  absl::StatusOr<json::value> patched =
+      co_await p_.api.Patch(kube::ScaledObjects(), object->meta.namespace_name, object->meta.name,
+                            kube::PatchType::kMerge, MetadataPatch(*object, std::move(metadata)),
+                            kube::WriteOptions{}, deadline);
+  if (!patched.ok()) {
+    co_return host::Annotate(patched.status(), "ScaledObject ", object->Key().ToString(),
+                             ": finalizer and label");
+  }
+  absl::StatusOr<api::ScaledObject> parsed = api::ParseScaledObject(*patched);
+  if (parsed.ok()) p_.status.Adopt(*parsed);
+  co_return absl::OkStatus();
+}
+
+// The replica count of a target that exists and can be scaled.
+host::Task<absl::StatusOr<int32_t>> ScaledObjectReconciler::CheckTarget(
+    ObjectPtr object, api::GroupVersionKindResource target, host::Deadline deadline) {
+  const NamespacedName key{object->meta.namespace_name, object->spec.scale_target_ref.name};
+  if (target.resource.empty()) {
+    co_return absl::FailedPreconditionError(
+        absl::StrCat("spec.scaleTargetRef: want Deployment, StatefulSet or ReplicaSet (other kinds "
+                     "are not supported "
+                     "yet), got ",
+                     api::ScaleTargetKindText(target)));
+  }
+  absl::StatusOr<int32_t> replicas = co_await p_.scaler.CurrentReplicas(target, key, deadline);
+  if (absl::IsNotFound(replicas.status())) {
+    const absl::StatusOr<json::value> found = co_await p_.api.GetMetadata(
+        polling::ResourceOf(target), key.namespace_name, key.name, deadline);
+    if (found.ok()) {
+      co_return absl::FailedPreconditionError(
+          absl::StrCat("spec.scaleTargetRef: want a target with a scale "
+                       "subresource, got ",
+                       api::ScaleTargetKindText(target), " ", key.ToString()));
+    }
+    co_return absl::FailedPreconditionError(
+        absl::StrCat("spec.scaleTargetRef: want an existing target, got none: ",
+                     api::ScaleTargetKindText(target), " ", key.ToString()));
+  }
+  co_return replicas;
+}
+
+TrackedObject ScaledObjectReconciler::MakeTracked(
+    ObjectPtr object, const polling::ResolvedObject& resolved,
+    const api::GroupVersionKindResource& target) const {
+  TrackedObject tracked;
+  tracked.object = std::move(object);
+  tracked.target = target;
+  for (const polling::ResolvedTrigger& trigger : resolved.triggers)
+    tracked.triggers.push_back({.resolved = trigger});
+  return tracked;
+}
+
+host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
+    ObjectPtr object, api::GroupVersionKindResource target, host::Deadline deadline) {
+  const NamespacedName key = object->Key();
+  absl::StatusOr<int32_t> replicas = co_await CheckTarget(object, target, deadline);
+  if (!replicas.ok()) {
+    // A target that is missing comes back with an event; an API server that fails is tried again.
+    const bool waits = absl::IsFailedPrecondition(replicas.status());
+    Refusal refusal{api::reason::kScaledObjectCheckFailed,
+                    std::string(replicas.status().message())};
+    co_return co_await Refuse(object, std::move(refusal),
+                              waits ? absl::OkStatus() : replicas.status(), deadline);
+  }
+  std::shared_ptr<const polling::ResolvedObject> resolved =
+      co_await p_.resolver.Resolve(object, deadline);
+  TrackedObject next = MakeTracked(object, *resolved, target);
+  if (!p_.observer.HasRoom(next)) co_return Result::After(options_.no_room_retry);
+  if (p_.registry.Find(key) == nullptr) RestorePublished(next);
+  const host::SteadyTime start = p_.clock.SteadyNow();
+  const auto hpa = p_.view.Hpa({key.namespace_name, object->HpaName()});
+  co_await p_.observer.Observe(next, p_.registry.Find(key), hpa, deadline);
+  p_.metrics.Step(runtime::LoopStep::kRead, p_.clock.SteadyNow() - start);
+  // Deleted or changed while we asked: what we learnt is of the past.
+  const ObjectPtr now = p_.view.ScaledObject(key);
+  if (now == nullptr || now->meta.uid != object->meta.uid || now->meta.deletion_timestamp)
+    co_return Result::Done();
+
+  const absl::Status applied = co_await ReconcileHpa(object, next, deadline);
+  next.ready_is_reconcilers = !applied.ok();
+  const bool needs_a_change = NeedsAChange(next);
+  WriteFacts(next, *replicas, applied);
+  Track(std::move(next));
+  const host::SteadyTime status_start = p_.clock.SteadyNow();
+  CO_RETURN_IF_ERROR(co_await p_.status.Flush(key, deadline));
+  p_.metrics.Step(runtime::LoopStep::kStatus, p_.clock.SteadyNow() - status_start);
+  // A trigger without a spec waits for its plugin (an event) or for a change of the spec.
+  if (absl::IsFailedPrecondition(applied)) {
+    const absl::Status invalid = absl::InvalidArgumentError(applied.message());
+    if (needs_a_change) co_return invalid;
+    co_return Result::Done();
+  }
+  if (!applied.ok()) co_return applied;
+  co_return Result::Done();
+}
+
+host::Task<absl::Status> ScaledObjectReconciler::ReconcileHpa(ObjectPtr object,
+                                                              const TrackedObject& tracked,
+                                                              host::Deadline deadline) {
+  absl::StatusOr<std::vector<scaling::TriggerSpecs>> specs = AllSpecs(tracked);
+  if (!specs.ok()) co_return specs.status();
+  absl::StatusOr<api::HorizontalPodAutoscaler> wanted =
+      scaling::BuildHpa(*object, *specs, tracked.target);
+  if (!wanted.ok()) co_return wanted.status();
+  const NamespacedName hpa_key = wanted->Key();
+  const auto found = p_.view.Hpa(hpa_key);
+  const host::SteadyTime start = p_.clock.SteadyNow();
+  absl::Status status;
+  if (found == nullptr) {
+    status = co_await CreateHpa(*std::move(wanted), deadline);
+  } else if (const std::optional<std::string> difference =
+                 scaling::HpaDifference(*wanted, *found)) {
+    p_.log.Info("HPA differs", {{"object", object->Key().ToString()}, {"difference", *difference}});
+    status = co_await UpdateHpa(*std::move(wanted), found, deadline);
+  } else {
+    co_return co_await DeleteOldHpa(object, deadline);
+  }
+  p_.metrics.Step(runtime::LoopStep::kWrite, p_.clock.SteadyNow() - start);
+  if (!status.ok())
+    co_return host::Annotate(status, "HorizontalPodAutoscaler ", hpa_key.ToString());
+  co_return co_await DeleteOldHpa(object, deadline);
+}
+
+host::Task<absl::Status> ScaledObjectReconciler::CreateHpa(api::HorizontalPodAutoscaler wanted,
+                                                           host::Deadline deadline) {
+  const NamespacedName key = wanted.Key();
+  {
+    runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
+    absl::StatusOr<json::value> created =
+        co_await p_.api.Create(kube::HorizontalPodAutoscalers(), key.namespace_name,
+                               api::HpaToJson(wanted), kube::WriteOptions{}, deadline);
+    if (!absl::IsAlreadyExists(created.status())) co_return created.status();
+  }
+  // There, but not in our cache yet: made a moment ago, perhaps by us.
+  absl::StatusOr<json::value> live = co_await p_.api.Get(
+      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, "", deadline);
+  if (!live.ok()) co_return live.status();
+  absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
+  if (!found.ok()) co_return found.status();
+  if (!scaling::HpaDifference(wanted, *found)) co_return absl::OkStatus();
+  auto shared = std::make_shared<const api::HorizontalPodAutoscaler>(*std::move(found));
+  co_return co_await UpdateHpa(std::move(wanted), std::move(shared), deadline);
+}
+
+host::Task<absl::Status> ScaledObjectReconciler::UpdateHpa(
+    api::HorizontalPodAutoscaler wanted, std::shared_ptr<const api::HorizontalPodAutoscaler> found,
+    host::Deadline deadline) {
+  runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
+  const NamespacedName key = wanted.Key();
+  absl::StatusOr<json::value> updated = co_await p_.api.Update(
+      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name,
+      api::HpaToJson(scaling::MergeForUpdate(wanted, *found)), kube::WriteOptions{}, deadline);
+  co_return updated.status();
+}
+
+// The HPA of an earlier horizontalPodAutoscalerConfig.name, if it still is ours.
+host::Task<absl::Status> ScaledObjectReconciler::DeleteOldHpa(ObjectPtr object,
+                                                              host::Deadline deadline) {
+  const std::string old_name = object->status.hpa_name;
+  if (old_name.empty() || old_name == object->HpaName()) co_return absl::OkStatus();
+  const NamespacedName key{object->meta.namespace_name, old_name};
+  absl::StatusOr<json::value> live = co_await p_.api.Get(
+      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, "", deadline);
+  if (absl::IsNotFound(live.status())) co_return absl::OkStatus();
+  if (!live.ok()) co_return live.status();
+  absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
+  if (!found.ok()) co_return found.status();
+  const api::OwnerReference* owner = api::ControllerOf(found->meta);
+  if (owner == nullptr || owner->uid != object->meta.uid) co_return absl::OkStatus();
+  runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
+  kube::DeleteOptions options;
+  options.uid = found->meta.uid;
+  const absl::Status deleted = co_await p_.api.Delete(
+      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, std::move(options), deadline);
+  if (absl::IsNotFound(deleted)) co_return absl::OkStatus();
+  co_return host::Annotate(deleted, "HorizontalPodAutoscaler ", key.ToString(), ": delete");
+}
+
+void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t replicas,
+                                        const absl::Status& hpa) {
+  const api::ScaledObject& object = *tracked.object;
+  const absl::Time now = p_.clock.WallNow();
+  const int64_t generation = object.meta.generation;
+  const std::vector<scaling::TriggerFacts> facts = p_.decider.FactsOf(tracked);
+  p_.status.Update(object.Key(), [&](api::ScaledObjectStatus& status) {
+    const api::Condition* found = api::FindCondition(status.conditions, api::kReady);
+    const std::optional<api::Condition> before =
+        found == nullptr ? std::nullopt : std::make_optional(*found);
+    api::InitializeConditions(status.conditions, now, generation);
+    status.observed_generation = generation;
+    status.phase =
+        absl::IsResourceExhausted(hpa) ? api::Phase::kQuotaExceeded : api::Phase::kRunning;
+    status.scale_target_kind = api::ScaleTargetKindText(tracked.target);
+    status.scale_target_gvkr = tracked.target;
+    if (!status.original_replica_count) status.original_replica_count = replicas;
+    status.triggers_types = api::TriggersTypes(object.spec);
+    status.authentications_types = api::AuthenticationsTypes(object.spec);
+    if (hpa.ok()) {
+      status.hpa_name = object.HpaName();
+      std::vector<scaling::TriggerSpecs> specs =
+          AllSpecs(tracked).value_or(std::vector<scaling::TriggerSpecs>());
+      status.external_metric_names = scaling::ExternalMetricNames(specs);
+      if (absl::StatusOr<api::HorizontalPodAutoscaler> built =
+              scaling::BuildHpa(object, specs, tracked.target);
+          built.ok()) {
+        status.resource_metric_names = scaling::ResourceMetricNames(*built);
+      }
+      std::erase_if(status.health, [&](const auto& entry) {
+        return std::find(status.external_metric_names.begin(), status.external_metric_names.end(),
+                         entry.first) == status.external_metric_names.end();
+      });
+      const bool active = api::StatusOf(status.conditions, api::kActive) == api::kTrue;
+      api::ScaledObject judged = object;
+      judged.status = status;
+      const scaling::ConditionChange ready = scaling::JudgeReady(judged, facts, active);
+      api::SetCondition(status.conditions, api::kReady, ready.status, ready.reason, ready.message,
+                        now, generation);
+    } else {
+      const char* reason = absl::IsResourceExhausted(hpa) ? api::reason::kQuotaExceeded
+                                                          : api::reason::kScaledObjectCheckFailed;
+      api::SetCondition(status.conditions, api::kReady, api::kFalse, reason, hpa.message(), now,
+                        generation);
+    }
+    if (!object.spec.fallback) {
+      api::SetCondition(status.conditions, api::kFallback, api::kFalse,
+                        api::reason::kNoFallbackFound, "No fallback is configured", now,
+                        generation);
+    }
+    AnnounceReady(object, before ? &*before : nullptr,
+                  api::FindCondition(status.conditions, api::kReady));
+  });
+}
+
+void ScaledObjectReconciler::AnnounceReady(const api::ScaledObject& object,
+                                           const api::Condition* before,
+                                           const api::Condition* after) {
+  const runtime::EventTarget about{.key = object.Key(), .uid = object.meta.uid};
+  const bool was_ready = before != nullptr && before->status == api::kTrue;
+  if (after->status == api::kTrue) {
+    if (!was_ready)
+      p_.events.Record(about, "Normal", api::reason::kScaledObjectReady, after->message);
+    return;
+  }
+  const bool news = before == nullptr || before->status != after->status ||
+                    before->reason != after->reason || before->message != after->message;
+  if (news)
+    p_.events.Record(about, "Warning", api::reason::kScaledObjectCheckFailed, after->message);
+}
+
+void ScaledObjectReconciler::Track(TrackedObject next) {
+  const NamespacedName key = next.object->Key();
+  const TrackedObject* before = p_.registry.Find(key);
+  const bool is_new = before == nullptr;
+  const bool same_triggers =
+      !is_new && before->object->meta.generation == next.object->meta.generation;
+  if (is_new) {
+    next.agreement.emplace(
+        scaling::HpaAgreement::Options{.hpa_sync_period = options_.hpa_sync_period});
+    next.last_active = next.object->status.last_active_time;
+    // Decided by a leader before us: active then counts as active now, so nothing goes to 0 sooner
+    // than its cooldown.
+    if (api::StatusOf(next.object->status.conditions, api::kActive) == api::kTrue) {
+      next.last_active = p_.clock.WallNow();
+    }
+  } else {
+    next.agreement = before->agreement;
+    next.last_active = before->last_active;
+    next.last_decision = before->last_decision;
+    next.decided_at = before->decided_at;
+    next.decided_replicas = before->decided_replicas;
+    next.due = before->due;
+    next.in_cycle = before->in_cycle;
+    next.deciding = before->deciding;
+    next.decide_again = before->decide_again;
+  }
+  bool answered = true;
+  for (const TrackedTrigger& trigger : next.triggers) {
+    if (trigger.resolved.resource) continue;
+    for (const host::HealthKey& health_key : next.HealthKeysOf(trigger)) {
+      if (!health_key.metric.empty()) p_.health.Forget(next.HealthKeyOf(trigger, ""));
+      const host::HealthRecord* record = p_.health.Find(health_key);
+      answered = answered && record != nullptr && record->status.ok() && !trigger.resolved.stateful;
+      if (!health_key.metric.empty())
+        p_.metrics.ScalerRegistered(polling::LabelsOf(next, trigger, health_key.metric));
+    }
+  }
+  const bool published = !next.object->status.hpa_name.empty();
+  TrackedObject& slot = p_.registry.Put(key);
+  slot = std::move(next);
+  if (same_triggers) return;  // it is on its round already
+  const bool spread = is_new && published && p_.clock.SteadyNow() < spread_until_;
+  p_.engine.Schedule(
+      key, spread ? polling::PollEngine::First::kSpread : polling::PollEngine::First::kAtOnce);
+  // The connection tests were as good as a poll.
+  if (answered && !spread) p_.engine.AnsweredOutOfTurn(key);
+}
+
+// A new leader starts from what the one before published: what fails stays so until one success.
+void ScaledObjectReconciler::RestorePublished(const TrackedObject& tracked) {
+  for (const auto& [name, health] : tracked.object->status.health) {
+    const std::optional<scaling::IndexedMetricName> metric = scaling::ParseExternalMetricName(name);
+    if (!metric || health.number_of_failures <= 0) continue;
+    const host::HealthKey key{.uid = tracked.uid(),
+                              .trigger_index = static_cast<uint32_t>(metric->trigger_index),
+                              .metric = metric->name};
+    if (p_.health.Find(key) != nullptr) continue;
+    p_.health.Restore(key, health.number_of_failures,
+                      absl::UnavailableError("failed when another replica led; not asked since"));
+  }
+}
+
+host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Refuse(ObjectPtr object, Refusal refusal,
+                                                                  absl::Status result,
+                                                                  host::Deadline deadline) {
+  const NamespacedName key = object->Key();
+  Untrack(key);
+  const absl::Time now = p_.clock.WallNow();
+  p_.status.Update(key, [&](api::ScaledObjectStatus& status) {
+    const api::Condition* found = api::FindCondition(status.conditions, api::kReady);
+    const std::optional<api::Condition> before =
+        found == nullptr ? std::nullopt : std::make_optional(*found);
+    api::InitializeConditions(status.conditions, now, object->meta.generation);
+    status.observed_generation = object->meta.generation;
+    status.phase = api::Phase::kRunning;
+    api::SetCondition(status.conditions, api::kReady, api::kFalse, refusal.reason, refusal.message,
+                      now, object->meta.generation);
+    AnnounceReady(*object, before ? &*before : nullptr,
+                  api::FindCondition(status.conditions, api::kReady));
+  });
+  CO_RETURN_IF_ERROR(co_await p_.status.Flush(key, deadline));
+  CO_RETURN_IF_ERROR(result);
+  co_return Result::Done();
+}
+
+host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Finalize(ObjectPtr object,
+                                                                    host::Deadline deadline) {
+  const NamespacedName key = object->Key();
+  ForgetAll(key, object->meta.uid);
+  if (!HasFinalizer(*object)) co_return Result::Done();
+  json::object metadata;
+  metadata["finalizers"] = WithoutFinalizer(*object);
+  runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
+  absl::StatusOr<json::value> patched = co_await p_.api.Patch(
+      kube::ScaledObjects(), key.namespace_name, key.name, kube::PatchType::kMerge,
+      MetadataPatch(*object, std::move(metadata)), kube::WriteOptions{}, deadline);
+  if (absl::IsNotFound(patched.status())) co_return Result::Done();
+  if (!patched.ok())
+    co_return host::Annotate(patched.status(), "ScaledObject ", key.ToString(),
+                             ": remove finalizer");
+  p_.events.Record({.key = key, .uid = object->meta.uid}, "Warning", "ScaledObjectDeleted",
+                   "ScaledObject was deleted; its HPA goes with it, its target keeps its replicas");
+  p_.events.Forget(object->meta.uid);
+  co_return Result::Done();
+}
+
+void ScaledObjectReconciler::Untrack(const NamespacedName& key) {
+  p_.engine.Unschedule(key);
+  p_.registry.Erase(key);
+}
+
+void ScaledObjectReconciler::ForgetAll(const NamespacedName& key, const std::string& uid) {
+  Untrack(key);
+  p_.status.Forget(key);
+  CountTriggers(key, nullptr);
+  p_.metrics.ForgetObject(key);
+  if (uid.empty()) return;
+  p_.health.Forget(uid);
+  p_.resolver.Forget(uid);
+}
+
+void ScaledObjectReconciler::CountTriggers(const NamespacedName& key, const api::ScaledObject* object) {
+  auto it = trigger_types_.find(key);
+  if (it == trigger_types_.end() && object == nullptr) return;
+  std::set<std::string> changed;
+  if (it != trigger_types_.end()) {
+    for (const std::string& type : it->second) {
+      --count_by_type_[type];
+      changed.insert(type);
+    }
+    --count_by_namespace_[key.namespace_name];
+    trigger_types_.erase(it);
+  }
+  if (object != nullptr) {
+    std::vector<std::string>& types = trigger_types_[key];
+    for (const api::Trigger& trigger : object->spec.triggers) {
+      types.push_back(trigger.type);
+      ++count_by_type_[trigger.type];
+      changed.insert(trigger.type);
+    }
+    ++count_by_namespace_[key.namespace_name];
+  }
+  for (const std::string& type : changed) p_.metrics.TriggersRegistered(type, count_by_type_[type]);
+  p_.metrics.ResourcesRegistered("scaled_object", key.namespace_name, count_by_namespace_[key.namespace_name]);
+}
+
+}  // namespace outrigger::controller::reconcile

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/base/logging.h"
+#include "operator/kube/api.h"
+#include "operator/polling/object_decider.h"
+#include "operator/polling/poll_engine.h"
+#include "operator/polling/target_scaler.h"
+#include "operator/polling/trigger_resolver.h"
+#include "operator/reconcile/trigger_observer.h"
+#include "operator/runtime/controller.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/runtime/status_writer.h"
+#include "operator/runtime/write_gate.h"
+
+namespace outrigger::controller::reconcile {
+
+// Brings one ScaledObject's HPA and status to what its spec says, and hands it to the poll engine.
+// Three phases:
+//
+//   admission   everything that can be seen without asking anybody; a field that is not supported
+//   yet state       finalizer and label, the target, the triggers: resolve, validate, specs,
+//   connection tests in parallel children    at most one HPA write, and none unless spec, labels,
+//   annotations or owner differ
+//
+// and one status write at the end. Idempotent: a second run without a change makes no write. An HPA
+// is created or changed only when every trigger has a spec, fresh or last good, so none without
+// metrics ever exists. The leader's only; on the core strand. Source: requirements.md R3-R12;
+// design.md section 5; spec/scaledobject.md section 7.
+class ScaledObjectReconciler {
+ public:
+  struct Options {
+    absl::Duration hpa_sync_period = absl::Seconds(15);
+    absl::Duration no_room_retry = absl::Milliseconds(20);
+  };
+  struct Parts {
+    host::Clock& clock;
+    kube::Api& api;
+    const polling::ClusterView& view;
+    polling::TriggerResolver& resolver;
+    TriggerObserver& observer;
+    host::HealthCache& health;
+    polling::ObjectRegistry& registry;
+    polling::PollEngine& engine;
+    polling::ObjectDecider& decider;
+    polling::TargetScaler& scaler;
+    runtime::StatusWriter& status;
+    runtime::EventRecorder& events;
+    runtime::WriteGate& gate;
+    runtime::MetricsSink& metrics;
+    host::Logger log;
+  };
+  ScaledObjectReconciler(Parts parts, Options options) : p_(std::move(parts)), options_(options) {}
+
+  // As Controller wants it. NOT_FOUND never; INVALID_ARGUMENT: said in the status, waits for a
+  // change.
+  host::Task<absl::StatusOr<runtime::Result>> Reconcile(api::NamespacedName key,
+                                                        host::Deadline deadline);
+
+  // OK, or why nothing may be written at all: the metrics API belongs to somebody else. Asked at
+  // each pass.
+  void SetMayWrite(std::function<absl::Status()> may_write) { may_write_ = std::move(may_write); }
+  // Until this time after a start of leading, objects that somebody decided before are polled
+  // spread out.
+  void SetSpreadUntil(host::SteadyTime until) { spread_until_ = until; }
+
+ private:
+  // Why a pass ends without HPA and polls.
+  struct Refusal {
+    std::string reason;
+    std::string message;
+  };
+  using ObjectPtr = std::shared_ptr<const api::ScaledObject>;
+
+  std::optional<Refusal> Admit(const api::ScaledObject& object) const;
+  host::Task<absl::Status> EnsureMetadata(ObjectPtr object, host::Deadline deadline);
+  host::Task<absl::StatusOr<int32_t>> CheckTarget(ObjectPtr object,
+                                                  api::GroupVersionKindResource target,
+                                                  host::Deadline deadline);
+  host::Task<absl::StatusOr<runtime::Result>> ReconcileState(ObjectPtr object,
+                                                             api::GroupVersionKindResource target,
+                                                             host::Deadline deadline);
+  host::Task<absl::Status> ReconcileHpa(ObjectPtr object, const polling::TrackedObject& tracked,
+                                        host::Deadline deadline);
+  host::Task<absl::Status> CreateHpa(api::HorizontalPodAutoscaler wanted, host::Deadline deadline);
+  host::Task<absl::Status> UpdateHpa(api::HorizontalPodAutoscaler wanted,
+                                     std::shared_ptr<const api::HorizontalPodAutoscaler> found,
+                                     host::Deadline deadline);
+  host::Task<absl::Status> DeleteOldHpa(ObjectPtr object, host::Deadline deadline);
+  host::Task<absl::StatusOr<runtime::Result>> Finalize(ObjectPtr object, host::Deadline deadline);
+  host::Task<absl::StatusOr<runtime::Result>> Refuse(ObjectPtr object, Refusal refusal,
+                                                     absl::Status result, host::Deadline deadline);
+  polling::TrackedObject MakeTracked(ObjectPtr object, const polling::ResolvedObject& resolved,
+                                     const api::GroupVersionKindResource& target) const;
+  void Track(polling::TrackedObject next);
+  void WriteFacts(const polling::TrackedObject& tracked, int32_t replicas, const absl::Status& hpa);
+  void AnnounceReady(const api::ScaledObject& object, const api::Condition* before,
+                     const api::Condition* after);
+  void Untrack(const api::NamespacedName& key);
+  void ForgetAll(const api::NamespacedName& key, const std::string& uid);
+  void RestorePublished(const polling::TrackedObject& tracked);
+  void CountTriggers(const api::NamespacedName& key, const api::ScaledObject* object);
+
+  Parts p_;
+  const Options options_;
+  std::function<absl::Status()> may_write_ = [] { return absl::OkStatus(); };
+  host::SteadyTime spread_until_ = host::SteadyTime::InfinitePast();
+  std::string refused_because_;  // the last answer of may_write_, logged once
+  // For the registered-totals gauges.
+  std::map<api::NamespacedName, std::vector<std::string>> trigger_types_;
+  std::map<std::string, int> count_by_type_;
+  std::map<std::string, int> count_by_namespace_;
+};
+
+}  // namespace outrigger::controller::reconcile

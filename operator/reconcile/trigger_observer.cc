@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/trigger_observer.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include <boost/asio/this_coro.hpp>
+#include <set>
+#include <utility>
+
+#include "host/base/status.h"
+#include "host/base/task_group.h"
+#include "operator/polling/answer_recorder.h"
+
+namespace outrigger::controller::reconcile {
+namespace {
+
+using polling::TrackedObject;
+using polling::TrackedTrigger;
+
+scaling::MetricSpec FromWire(const scaler::v1::MetricSpec& wire,
+                             scaler::v1::MetricType of_trigger) {
+  const scaler::v1::MetricType type =
+      wire.metric_type() == scaler::v1::METRIC_TYPE_UNSPECIFIED ? of_trigger : wire.metric_type();
+  return {.name = wire.name(),
+          .target = wire.target(),
+          .type = type == scaler::v1::VALUE ? api::MetricTargetType::kValue
+                                            : api::MetricTargetType::kAverageValue};
+}
+
+absl::Status ToStatus(const std::vector<scaler::v1::Violation>& violations) {
+  if (violations.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrJoin(violations, "; ", [](std::string* out, const scaler::v1::Violation& violation) {
+        absl::StrAppend(out, violation.field(), ": want ", violation.wanted(), ", got ",
+                        violation.got());
+      }));
+}
+
+}  // namespace
+
+std::vector<std::string> TriggerObserver::PluginsOf(const TrackedObject& object) const {
+  std::set<std::string> plugins;
+  for (const TrackedTrigger& trigger : object.triggers) {
+    if (trigger.resolved.trigger == nullptr) continue;
+    if (const auto plugin = scalers_.PluginFor(trigger.resolved.type)) plugins.insert(*plugin);
+  }
+  return {plugins.begin(), plugins.end()};
+}
+
+bool TriggerObserver::HasRoom(const TrackedObject& object) const {
+  for (const std::string& plugin : PluginsOf(object)) {
+    auto it = waiting_.find(plugin);
+    if (it != waiting_.end() && it->second >= options_.reconciles_per_plugin) return false;
+  }
+  return true;
+}
+
+host::Task<void> TriggerObserver::Observe(TrackedObject& object, const TrackedObject* before,
+                                          std::shared_ptr<const api::HorizontalPodAutoscaler> hpa,
+                                          host::Deadline deadline) {
+  for (size_t i = 0; i < object.triggers.size(); ++i) {
+    TrackedTrigger& trigger = object.triggers[i];
+    const bool same =
+        before != nullptr && i < before->triggers.size() &&
+        before->triggers[i].resolved.type == trigger.resolved.type &&
+        before->object->spec.triggers[i].metadata == object.object->spec.triggers[i].metadata;
+    if (same) trigger.specs = before->triggers[i].specs;
+    if (trigger.specs.empty() && hpa != nullptr) {
+      trigger.specs =
+          scaling::SpecsFromHpa(*hpa, static_cast<int32_t>(trigger.resolved.index)).specs;
+    }
+  }
+  const std::vector<std::string> plugins = PluginsOf(object);
+  for (const std::string& plugin : plugins) ++waiting_[plugin];
+  const host::Executor executor = co_await boost::asio::this_coro::executor;
+  host::TaskGroup group(clock_, executor);
+  const host::Deadline all = deadline.Within(clock_, options_.scaler_timeout);
+  for (size_t i = 0; i < object.triggers.size(); ++i) {
+    if (!object.triggers[i].resolved.resource) group.Spawn(ObserveTrigger(object, i, all));
+  }
+  co_await group.Join();
+  for (const std::string& plugin : plugins) --waiting_[plugin];
+}
+
+host::Task<void> TriggerObserver::ObserveTrigger(TrackedObject& object, size_t position,
+                                                 host::Deadline deadline) {
+  TrackedTrigger& trigger = object.triggers[position];
+  if (trigger.resolved.trigger == nullptr) {
+    polling::RecordAnswer(health_, object, trigger, trigger.resolved.error, /*ends_cycle=*/false,
+                          metrics_);
+    co_return;
+  }
+  const absl::Status specs = co_await AskSpecs(trigger, deadline);
+  if (absl::IsInvalidArgument(specs)) {
+    trigger.refused = specs;
+    polling::RecordAnswer(health_, object, trigger, specs, /*ends_cycle=*/false, metrics_);
+    co_return;
+  }
+  co_await TestConnection(object, position, deadline);
+}
+
+// Leaves the last good specs where the plugin cannot be asked: a plugin that is down never loses a
+// metric.
+host::Task<absl::Status> TriggerObserver::AskSpecs(TrackedTrigger& trigger,
+                                                   host::Deadline deadline) {
+  absl::StatusOr<std::vector<scaler::v1::Violation>> violations =
+      co_await scalers_.ValidateTrigger(trigger.resolved.trigger, deadline);
+  if (violations.ok()) CO_RETURN_IF_ERROR(ToStatus(*violations));
+  absl::StatusOr<std::vector<scaler::v1::MetricSpec>> specs =
+      co_await scalers_.GetMetricSpecForScaling(trigger.resolved.trigger, deadline);
+  if (!specs.ok()) co_return specs.status();
+  trigger.specs.clear();
+  for (const scaler::v1::MetricSpec& spec : *specs) {
+    trigger.specs.push_back(FromWire(spec, trigger.resolved.trigger->metric_type()));
+  }
+  co_return absl::OkStatus();
+}
+
+host::Task<void> TriggerObserver::TestConnection(TrackedObject& object, size_t position,
+                                                 host::Deadline deadline) {
+  TrackedTrigger& trigger = object.triggers[position];
+  bool known = true;
+  for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
+    known = known && health_.ForConnectionTest(key) != nullptr;
+  }
+  // A stateful type's answer must not come from a test: its state advances on polls only.
+  if (known) co_return;
+  host::MetricQuery query;
+  query.timeout = options_.scaler_timeout;
+  const host::SteadyTime start = clock_.SteadyNow();
+  absl::StatusOr<host::MetricsAnswer> answer =
+      co_await scalers_.GetMetrics(trigger.resolved.trigger, std::move(query), deadline);
+  for (const scaling::MetricSpec& spec : trigger.specs) {
+    metrics_.ScalerLatency(polling::LabelsOf(object, trigger, spec.name),
+                           clock_.SteadyNow() - start);
+  }
+  polling::RecordAnswer(health_, object, trigger, answer, /*ends_cycle=*/false, metrics_);
+}
+
+}  // namespace outrigger::controller::reconcile
