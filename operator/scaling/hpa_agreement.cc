@@ -150,7 +150,9 @@ HpaAgreement::Verdict HpaAgreement::Observe(const api::HorizontalPodAutoscaler& 
                                     : kDefaultScaleDownWindow;
   const absl::Duration patience =
       window + std::max(rules.LongestPeriod(), kSyncsOfPatience * options_.hpa_sync_period);
-  if (now - since_ < patience) return Report(state_, since_ + patience);
+  if (now - since_ < patience) {
+    return Report(state_ == State::kUnknown ? State::kInSync : state_, since_ + patience);
+  }
   if (state_ != State::kDisagrees) message_ = Disagreement(hpa, *wish);
   return Report(State::kDisagrees, std::nullopt);
 }
