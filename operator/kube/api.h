@@ -9,6 +9,7 @@
 #include <boost/json/value.hpp>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,7 @@ struct WatchOptions {
   std::string field_selector;
   bool metadata_only = false;
   std::string resource_version;  // required
+  std::stop_token cancel;        // ends the watch before its `stop`; may come from any thread
 };
 
 enum class PatchType { kMerge, kApply, kJson };
@@ -150,7 +152,8 @@ class Api {
   // Calls `on_event` for each event, on the caller's executor, until the watch ends: OK when the
   // server closed it (go on from the last version seen), OUT_OF_RANGE when the version is too old
   // in either form (410 answer or ERROR event: list again), UNAVAILABLE on silence, a broken
-  // connection or an event that cannot be read. Ends soon after `stop` expires.
+  // connection or an event that cannot be read. Ends with OK soon after `stop` expires or
+  // `options.cancel` is requested.
   virtual host::Task<absl::Status> Watch(Resource resource, std::string namespace_name,
                                          WatchOptions options,
                                          std::function<void(WatchEvent)> on_event,
