@@ -82,7 +82,10 @@ void SetApiError(absl::Status& status, const ApiError& error) {
   payload["reason"] = error.reason;
   payload["message"] = error.message;
   if (error.retry_after) payload["retryAfterMs"] = absl::ToInt64Milliseconds(*error.retry_after);
-  status.SetPayload(kPayloadUrl, absl::Cord(boost::json::serialize(payload)));
+  const std::string text = boost::json::serialize(payload);
+  // Not from the string itself: clang mangles that constructor otherwise than g++, which built the
+  // library.
+  status.SetPayload(kPayloadUrl, absl::Cord(absl::string_view(text)));
 }
 
 std::optional<ApiError> GetApiError(const absl::Status& status) {
