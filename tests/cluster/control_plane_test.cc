@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "tests/support/free_port.h"
 #include "tests/support/wait_for.h"
 
 namespace outrigger::tests {
@@ -115,6 +116,58 @@ TEST(ControlPlaneTest, ObjectsOutliveARestartOfTheApiServer) {
 
   plane->reset();
   EXPECT_NE(kill(before.etcd, 0), 0) << "etcd outlived the control plane";
+}
+
+// The way that tests of the metrics API take: an APIService becomes available only if its name,
+// certificate and port are right. openssl's test server says 200 to every path.
+TEST(ControlPlaneTest, AggregatorReachesAServerOfThisMachine) {
+  ControlPlane& plane = SharedControlPlane();
+  const uint16_t port = FreePort();
+  const auto served = plane.pki().Issue(
+      "adapter", {.common_name = "adapter", .dns_names = {ControlPlane::kMetricsServerName}});
+  ASSERT_TRUE(served.ok()) << served.status();
+  const auto server =
+      Process::Start({.argv = {"openssl", "s_server", "-accept", absl::StrCat(port), "-cert",
+                               served->certificate, "-key", served->key, "-www", "-quiet"},
+                      .stdout_file = plane.dir().File("s_server.log")});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const absl::Status registered =
+      plane.RegisterExternalMetrics(port, plane.pki().authority().certificate());
+  ASSERT_TRUE(registered.ok()) << registered;
+  std::string seen;
+  EXPECT_TRUE(WaitFor(
+                  [&] {
+                    const auto condition = plane.MustKubectl(
+                        {"get", "apiservice", "v1beta1.external.metrics.k8s.io", "-o",
+                         "jsonpath={.status.conditions[?(@.type==\"Available\")]}"});
+                    seen = condition.ok() ? *condition : condition.status().ToString();
+                    return seen.find("\"status\":\"True\"") != std::string::npos;
+                  },
+                  absl::Seconds(60), "the APIService to be available", [&] { return seen; })
+                  .ok())
+      << seen;
+  EXPECT_TRUE(plane.MustKubectl({"delete", "apiservice", "v1beta1.external.metrics.k8s.io"}).ok());
+}
+
+// Tests of the operator on KEDA's CRDs start here: they serve the same API, but drop what is ours
+// in the status.
+TEST(ControlPlaneTest, KedasCrdsServeTheSameApiAndPruneOurStatusFields) {
+  ControlPlane::Options options;
+  options.controller_manager = false;
+  const auto plane = ControlPlane::Start(std::move(options));
+  ASSERT_TRUE(plane.ok()) << plane.status();
+  const absl::Status applied = (*plane)->ApplyDeployFilesWithKedaCrds();
+  ASSERT_TRUE(applied.ok()) << applied;
+  const absl::Status created = (*plane)->Apply(
+      "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a, namespace: default}, "
+      "spec: {scaleTargetRef: {name: w}, triggers: [{type: redis, metadata: {}}]}}");
+  ASSERT_TRUE(created.ok()) << created;
+  const auto status = (*plane)->MustKubectl(
+      {"patch", "so", "a", "--subresource=status", "--type=merge", "-p",
+       R"({"status": {"phase": "Running", "observedGeneration": 1, "hpaName": "h"}})", "-o",
+       "jsonpath={.status}"});
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(*status, R"({"hpaName":"h"})");
 }
 
 }  // namespace
