@@ -25,8 +25,7 @@ namespace outrigger::tests {
 //
 // The controllers run with their own service accounts, so what the HPA controller may read is
 // judged by RBAC. One thread at a time, started from the test's main thread (see Process). Ready
-// about 6 s after Start(). Source of the flags: the trials behind docs/testing; they are commented
-// where they surprise.
+// about 6 s after Start(). Flags that surprise are explained where they stand.
 class ControlPlane {
  public:
   struct Options {
