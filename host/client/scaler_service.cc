@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/client/scaler_service.h"
 
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 
 #include <map>
@@ -11,6 +12,7 @@ namespace outrigger::host {
 namespace {
 
 constexpr absl::string_view kUnreachableUrl = "outrigger.dev/host.PluginUnreachable";
+constexpr absl::string_view kRetryAfterUrl = "outrigger.dev/host.RetryAfter";  // "<milliseconds>"
 
 // Length-prefixed, so that no two different triggers give the same text.
 void Append(std::string& text, absl::string_view part) {
@@ -34,6 +36,18 @@ void MarkPluginUnreachable(absl::Status& status) {
 
 bool IsPluginUnreachable(const absl::Status& status) {
   return status.GetPayload(kUnreachableUrl).has_value();
+}
+
+void SetRetryAfter(absl::Status& status, absl::Duration delay) {
+  const std::string text = absl::StrCat(absl::ToInt64Milliseconds(delay));
+  status.SetPayload(kRetryAfterUrl, absl::Cord(absl::string_view(text)));
+}
+
+std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryAfterUrl);
+  int64_t milliseconds = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &milliseconds)) return std::nullopt;
+  return absl::Milliseconds(milliseconds);
 }
 
 void SetFingerprint(scaler::v1::Trigger& trigger, bool per_object, absl::string_view key) {

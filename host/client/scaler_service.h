@@ -99,6 +99,11 @@ class ScalerService {
 void MarkPluginUnreachable(absl::Status& status);
 bool IsPluginUnreachable(const absl::Status& status);
 
+// When a scaler that failed asks not to be asked again sooner; nullopt: it did not say. At most
+// 30 s.
+void SetRetryAfter(absl::Status& status, absl::Duration delay);
+std::optional<absl::Duration> RetryAfter(const absl::Status& status);
+
 // Sets `fingerprint`: HMAC under `key` of type, metadata, environment, authentication and metric
 // type, and of the object reference where the type is per_object. Canonical: the order of map
 // entries does not matter.
