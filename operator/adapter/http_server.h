@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/strings/string_view.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/base/clock.h"
+#include "host/base/logging.h"
+#include "host/base/task.h"
+#include "operator/adapter/authenticator.h"
+
+namespace outrigger::controller::adapter {
+
+struct HttpRequest {
+  std::string method;
+  std::string target;                                        // path and query, as sent
+  std::vector<std::pair<std::string, std::string>> headers;  // as sent
+  PeerCertificate peer;                                      // empty without TLS
+
+  std::vector<std::string> Header(absl::string_view name) const;
+};
+
+struct HttpResponse {
+  int code = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  bool close = false;  // say `Connection: close` and do so
+};
+
+using HttpHandler = std::function<host::Task<HttpResponse>(std::shared_ptr<const HttpRequest>)>;
+
+// A small HTTP/1.1 server with keep-alive, over TLS or plain, on the executor that it is given
+// (several threads may run it; each connection has a strand). It asks for a client certificate and
+// leaves judging it to the handler. The serving certificate is read again when its files change;
+// connections that are open keep the one that they began with, and a broken file keeps the old one
+// in use.
+//
+// A request has no body, at most 32 KiB of headers, and ends with its connection after 90 s of
+// silence. HTTP/2 is not offered: the aggregator keeps its idle HTTP/1.1 connections.
+class HttpServer {
+ public:
+  struct Options {
+    std::string name;  // for logs: "metrics API"
+    std::string address = "0.0.0.0";
+    uint16_t port = 0;      // 0: any that is free
+    std::string cert_file;  // PEM chain; "" = no TLS
+    std::string key_file;
+    size_t most_connections = 2048;
+    absl::Duration idle_timeout = absl::Seconds(90);
+  };
+  HttpServer(host::Executor executor, host::Clock& clock, host::Logger log, HttpHandler handler,
+             Options options);
+  ~HttpServer();
+
+  // Binds and serves. INVALID_ARGUMENT: address or certificate; UNAVAILABLE: the port is taken.
+  absl::Status Start();
+  uint16_t port() const;
+  // Serves on, but every answer closes its connection: so that clients go elsewhere before we end.
+  void Drain();
+  // Accepts nothing more, ends all connections, and returns when none is left.
+  host::Task<void> Stop();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace outrigger::controller::adapter

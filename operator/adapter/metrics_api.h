@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "host/base/deadline.h"
+#include "host/base/logging.h"
+#include "operator/adapter/authorizer.h"
+#include "operator/adapter/http_server.h"
+#include "operator/adapter/request_header_config.h"
+#include "operator/polling/metric_source.h"
+#include "operator/runtime/metrics_sink.h"
+
+namespace outrigger::controller::adapter {
+
+// The handler of external.metrics.k8s.io/v1beta1: who asks, may they, what is it, answer. Requests
+// come on the server's executor and hop to the core strand for authorisation and the read.
+//
+//   400 bad path or selector     401, 403 who and whether          404 no such ScaledObject or
+//   metric 503 not synced, plugin unreachable, breaker open (with Connection: close: another
+//   replica may do better) 504 deadline                 500 the scaler's own error        never a
+//   redirect
+//
+// Source: design.md section 5; spec/adapter.md.
+class MetricsApi {
+ public:
+  struct Options {
+    absl::Duration read_timeout = absl::Seconds(10);
+  };
+  MetricsApi(host::Executor core, host::Clock& clock, const RequestHeaderConfigLoader& config,
+             Authorizer& authorizer, polling::MetricSource& source, runtime::MetricsSink& metrics,
+             Options options)
+      : core_(std::move(core)),
+        clock_(clock),
+        config_(config),
+        authorizer_(authorizer),
+        source_(source),
+        metrics_(metrics),
+        options_(options) {}
+
+  host::Task<HttpResponse> Handle(std::shared_ptr<const HttpRequest> request);
+
+ private:
+  host::Task<HttpResponse> HandleMetric(UserInfo user, polling::MetricRead read);
+  absl::StatusOr<UserInfo> Who(const HttpRequest& request) const;
+
+  const host::Executor core_;
+  host::Clock& clock_;
+  const RequestHeaderConfigLoader& config_;
+  Authorizer& authorizer_;
+  polling::MetricSource& source_;
+  runtime::MetricsSink& metrics_;
+  const Options options_;
+};
+
+// metav1.Status with code and reason by `http_code`.
+HttpResponse StatusResponse(int http_code, absl::string_view message);
+// The HTTP code of a failed read.
+int HttpCodeOfRead(const absl::Status& status);
+// ExternalMetricValueList.
+std::string PrintMetricList(const std::vector<polling::MetricReading>& readings);
+
+}  // namespace outrigger::controller::adapter
