@@ -137,13 +137,13 @@ TEST_F(HpaAgreementTest, IsToldOnceAndEndsWithAgreement) {
 
 TEST_F(HpaAgreementTest, AnHpaThatIsOnItsWayIsNotBlamed) {
   for (int step = 0; step < 8; ++step) {
-    EXPECT_NE(At(step * 25, Hpa(1 + step, 1 + step), 50).state, State::kDisagrees) << step;
+    EXPECT_EQ(At(step * 25, Hpa(1 + step, 1 + step), 50).state, State::kInSync) << step;
   }
 }
 
 TEST_F(HpaAgreementTest, AboveItWaitsForTheScaleDownWindow) {
-  EXPECT_NE(At(0, Hpa(5, 5), 5).state, State::kDisagrees);
-  EXPECT_NE(At(329, Hpa(5, 5), 5).state, State::kDisagrees);
+  EXPECT_EQ(At(0, Hpa(5, 5), 5).state, State::kInSync);
+  EXPECT_EQ(At(329, Hpa(5, 5), 5).state, State::kInSync);
   EXPECT_EQ(At(330, Hpa(5, 5), 5).state, State::kDisagrees);
 }
 
@@ -151,8 +151,8 @@ TEST_F(HpaAgreementTest, AGivenWindowAndPeriodAreTheWait) {
   api::HorizontalPodAutoscaler hpa = Hpa(5, 5);
   hpa.spec.behavior = boost::json::parse(R"({"scaleDown":{"stabilizationWindowSeconds":10,
       "policies":[{"type":"Pods","value":1,"periodSeconds":60}]}})");
-  EXPECT_NE(At(0, hpa, 5).state, State::kDisagrees);
-  EXPECT_NE(At(69, hpa, 5).state, State::kDisagrees);
+  EXPECT_EQ(At(0, hpa, 5).state, State::kInSync);
+  EXPECT_EQ(At(69, hpa, 5).state, State::kInSync);
   EXPECT_EQ(At(70, hpa, 5).state, State::kDisagrees);
 }
 
@@ -187,9 +187,20 @@ TEST_F(HpaAgreementTest, AMissingReadingStartsTheWaitAnew) {
   const HpaAgreement::Verdict gap =
       agreement_.Observe(Hpa(5, 5), {}, host::SteadyTime(absl::Seconds(29)));
   EXPECT_FALSE(gap.recheck_at.has_value());
-  EXPECT_NE(At(30, Hpa(5, 5), 45).state, State::kDisagrees);
-  EXPECT_NE(At(59, Hpa(5, 5), 45).state, State::kDisagrees);
+  EXPECT_EQ(At(30, Hpa(5, 5), 45).state, State::kInSync);
+  EXPECT_EQ(At(59, Hpa(5, 5), 45).state, State::kInSync);
   EXPECT_EQ(At(60, Hpa(5, 5), 45).state, State::kDisagrees);
+}
+
+// A gap in the readings is no agreement: the condition does not flap with each of them.
+TEST_F(HpaAgreementTest, AMissingReadingKeepsADisagreement) {
+  At(0, Hpa(5, 5), 45);
+  const HpaAgreement::Verdict began = At(30, Hpa(5, 5), 45);
+  const HpaAgreement::Verdict gap =
+      agreement_.Observe(Hpa(5, 5), {}, host::SteadyTime(absl::Seconds(31)));
+  EXPECT_EQ(gap.state, State::kDisagrees);
+  EXPECT_FALSE(gap.changed);
+  EXPECT_EQ(gap.message, began.message);
 }
 
 TEST_F(HpaAgreementTest, AChangeOfSideStartsTheWaitAnew) {

@@ -264,8 +264,9 @@ TEST(ReplicaDecisionTest, ActiveIsUnknownOnlyWhileNoneIsActiveAndNoneFallsBack) 
   EXPECT_EQ(Text(Decide(object, Inputs(5, {Failed(3), Answered(false, 1)})).active),
             "Unknown UnknownState");
   EXPECT_EQ(Text(Decide(object, Inputs(5, {Failed(3), Answered(true, 1)})).active), kOn);
-  object.spec.fallback = api::Fallback{.failure_threshold = 3, .replicas = 0};
-  EXPECT_EQ(Text(Decide(object, Inputs(5, {Failed(3), Failed(1, 1)})).active), "keeps");
+  // The second is unhealthy and still short of its threshold; the first falls back, to nothing.
+  object.spec.fallback = api::Fallback{.failure_threshold = 10, .replicas = 0};
+  EXPECT_EQ(Text(Decide(object, Inputs(5, {Failed(10), Failed(5, 1)})).active), "keeps");
 }
 
 // Case B011: one change when the fallback begins, one when it ends, none between.
