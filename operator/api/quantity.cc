@@ -210,6 +210,10 @@ absl::StatusOr<Quantity> Quantity::Parse(absl::string_view text) {
       FromDigits(pieces->negative, std::move(digits),
                  int64_t{*exponent} - static_cast<int64_t>(pieces->fraction.size()), format);
   quantity.RoundUpToNano();
+  // Such an exponent would not be read back as it is printed; Go lets it wrap around.
+  if (quantity.exponent_ > std::numeric_limits<int32_t>::max()) {
+    return NotAQuantity(text, "an exponent of 32 bits");
+  }
   if (format == Format::kBinarySi) {
     const Quantity limit = FromDigits(quantity.negative_, std::string(kMaxInt64Text), 0, format);
     if (quantity.negative_ ? quantity < limit : quantity > limit) quantity = limit;

@@ -37,6 +37,21 @@ TEST(ObjectMetaTest, ReadsAndPrintsEverything) {
   EXPECT_EQ(reread->owner_references, meta->owner_references);
 }
 
+// Found by fuzzing: a year was printed with three digits.
+TEST(TimestampTest, EarlyYearsKeepFourDigits) {
+  const absl::StatusOr<absl::Time> time = ParseTimestamp("t", "0226-01-02T03:04:05Z");
+  ASSERT_TRUE(time.ok()) << time.status();
+  EXPECT_EQ(FormatTimestamp(*time), "0226-01-02T03:04:05Z");
+}
+
+TEST(TimestampTest, WordsAndLongYearsAreNoTimes) {
+  for (const char* text :
+       {"infinite-future", "infinite-past", "12026-01-02T03:04:05Z", "", "2026"}) {
+    EXPECT_EQ(ParseTimestamp("t", text).status().code(), absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+}
+
 TEST(ObjectMetaTest, HasNoControllerWithoutTheFlag) {
   const absl::StatusOr<ObjectMeta> meta =
       ParseObjectMeta(Object(R"({"name":"a","ownerReferences":[{"name":"b"}]})"));
