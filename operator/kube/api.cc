@@ -14,11 +14,20 @@ namespace {
 
 constexpr absl::string_view kPayloadUrl = "outrigger.dev/kube.ApiError";
 
+// A patch of an object that was deleted and made anew says this, not 409, when it holds the old uid
+// and no resourceVersion.
+bool IsFailedUidPrecondition(absl::string_view message) {
+  return absl::StrContains(message, "metadata.uid: Invalid value") &&
+         absl::StrContains(message, "field is immutable");
+}
+
 absl::StatusCode CodeOf(const ApiError& error) {
   switch (error.http_code) {
     case 400:
-    case 422:
       return absl::StatusCode::kInvalidArgument;
+    case 422:
+      return IsFailedUidPrecondition(error.message) ? absl::StatusCode::kAborted
+                                                    : absl::StatusCode::kInvalidArgument;
     case 401:
       return absl::StatusCode::kUnauthenticated;
     case 403:

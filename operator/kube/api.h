@@ -101,7 +101,8 @@ struct ApiError {
 void SetApiError(absl::Status& status, const ApiError& error);
 std::optional<ApiError> GetApiError(const absl::Status& status);
 
-// The status of an error answer. Code by HTTP code and reason: 400, 422 INVALID_ARGUMENT; 401
+// The status of an error answer. Code by HTTP code and reason: 400, 422 INVALID_ARGUMENT, but
+// ABORTED when a uid that was given as a precondition is another's; 401
 // UNAUTHENTICATED; 403 PERMISSION_DENIED, but RESOURCE_EXHAUSTED when a quota refused ("exceeded
 // quota"); 404 NOT_FOUND; 409 ABORTED, but ALREADY_EXISTS for reason AlreadyExists; 410
 // OUT_OF_RANGE (Expired, Gone); 405, 501 UNIMPLEMENTED; 408, 504 DEADLINE_EXCEEDED; 429
