@@ -88,6 +88,7 @@ absl::Status AddExtension(X509* certificate, X509* issuer, int nid, const std::s
 
 std::string AlternativeNames(const CertificateAuthority::Subject& subject) {
   std::vector<std::string> names;
+  names.reserve(subject.dns_names.size() + subject.ips.size());
   for (const std::string& dns : subject.dns_names) names.push_back(absl::StrCat("DNS:", dns));
   for (const std::string& ip : subject.ips) names.push_back(absl::StrCat("IP:", ip));
   return absl::StrJoin(names, ",");

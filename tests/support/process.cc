@@ -74,6 +74,7 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& a
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
   result.push_back(nullptr);
   return result;
@@ -165,7 +166,7 @@ absl::StatusOr<int> Process::Wait(absl::Duration timeout) {
 
 absl::StatusOr<int> Process::Stop(absl::Duration timeout) {
   Kill(SIGTERM);
-  const absl::StatusOr<int> code = Wait(timeout);
+  absl::StatusOr<int> code = Wait(timeout);
   if (code.ok()) return code;
   Kill(SIGKILL);
   RETURN_IF_ERROR(Wait(absl::Seconds(10)).status());

@@ -17,7 +17,7 @@ absl::Status WaitForOk(const std::function<absl::Status()>& step, absl::Duration
                        absl::string_view what) {
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
   while (true) {
-    const absl::Status last = step();
+    absl::Status last = step();
     if (last.ok()) return last;
     if (std::chrono::steady_clock::now() >= end) {
       return absl::DeadlineExceededError(absl::StrCat(
