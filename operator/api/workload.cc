@@ -3,6 +3,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <boost/json/serialize.hpp>
+#include <functional>
 #include <optional>
 
 #include "host/base/status.h"
@@ -104,6 +106,7 @@ absl::StatusOr<Workload> ParseWorkload(const json::value& object) {
   if (pod_spec != nullptr) {
     ObjectReader pod_reader("spec.template.spec", *pod_spec);
     if (const json::array* containers = pod_reader.FindArray("containers")) {
+      workload.template_hash = std::hash<std::string>()(json::serialize(*containers));
       for (size_t i = 0; i < containers->size(); ++i) {
         ASSIGN_OR_RETURN(Container container,
                          ParseContainer(absl::StrCat("spec.template.spec.containers[", i, "]"),

@@ -42,6 +42,8 @@ struct Workload {
   ObjectMeta meta;
   int32_t replicas = 1;  // spec.replicas; absent counts as 1
   std::vector<Container> containers;
+  uint64_t template_hash =
+      0;  // of containers: tells a changed pod template from a changed replica count
 
   NamespacedName Key() const { return meta.Key(); }
 };

@@ -76,7 +76,7 @@ std::string TriggerResolver::VersionOf(const std::string& reference,
   if (parts[0] == kWorkload) {
     const auto workload = view_.Workload(parts[1], {parts[2], parts[3]});
     return workload == nullptr ? ""
-                               : absl::StrCat(workload->meta.uid, "/", workload->meta.generation);
+                               : absl::StrCat(workload->meta.uid, "/", workload->template_hash);
   }
   if (parts[0] == "Schema") {
     const auto schema = scalers_.SchemaFor(parts[1]);

@@ -506,7 +506,8 @@ void ScaledObjectReconciler::ForgetAll(const NamespacedName& key, const std::str
   p_.resolver.Forget(uid);
 }
 
-void ScaledObjectReconciler::CountTriggers(const NamespacedName& key, const api::ScaledObject* object) {
+void ScaledObjectReconciler::CountTriggers(const NamespacedName& key,
+                                           const api::ScaledObject* object) {
   auto it = trigger_types_.find(key);
   if (it == trigger_types_.end() && object == nullptr) return;
   std::set<std::string> changed;
@@ -528,7 +529,8 @@ void ScaledObjectReconciler::CountTriggers(const NamespacedName& key, const api:
     ++count_by_namespace_[key.namespace_name];
   }
   for (const std::string& type : changed) p_.metrics.TriggersRegistered(type, count_by_type_[type]);
-  p_.metrics.ResourcesRegistered("scaled_object", key.namespace_name, count_by_namespace_[key.namespace_name]);
+  p_.metrics.ResourcesRegistered("scaled_object", key.namespace_name,
+                                 count_by_namespace_[key.namespace_name]);
 }
 
 }  // namespace outrigger::controller::reconcile
