@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "host/base/status.h"
+#include "operator/api/object_meta.h"
 #include "operator/kube/memory_errors.h"
 #include "operator/kube/memory_object.h"
 #include "operator/kube/memory_rules.h"
@@ -26,10 +27,6 @@ constexpr size_t kSavedPages = 32;
 
 std::string KeyOf(const std::string& namespace_name, const std::string& name) {
   return absl::StrCat(namespace_name, "/", name);
-}
-
-std::string TimeText(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
 }  // namespace
@@ -233,7 +230,7 @@ absl::StatusOr<json::value> MemoryStore::Create(const Resource& resource,
 
   json::object& metadata = MakeObject(object, "metadata");
   metadata["uid"] = absl::StrFormat("00000000-0000-4000-8000-%012x", objects_created_ + 1);
-  metadata["creationTimestamp"] = TimeText(now);
+  metadata["creationTimestamp"] = api::FormatTimestamp(now);
   metadata.erase("generation");
   if (kind.generation != MemoryKind::Generation::kNone) metadata["generation"] = 1;
 
@@ -344,7 +341,7 @@ void MemoryStore::DeleteEntry(KindStore& store, const std::string& key, absl::Ti
   if (IsBeingDeleted(*current)) return;
   json::object marked = *current;
   json::object& metadata = MakeObject(marked, "metadata");
-  metadata["deletionTimestamp"] = TimeText(now);
+  metadata["deletionTimestamp"] = api::FormatTimestamp(now);
   metadata["deletionGracePeriodSeconds"] = 0;
   if (const int64_t generation = GenerationOf(*current); generation > 0) {
     metadata["generation"] = generation + 1;
