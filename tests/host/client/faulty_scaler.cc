@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A scaler that does what each trigger's metadata say, to see what the client makes of it:
-//   say: <number> | nan | inf | hang | big | many | flaky | code:<gRPC code> | other-name
+//   say: <number> | nan | inf | hang | big | many | flaky | flood | code:<gRPC code> | other-name
 //
-// faulty_scaler ADDRESS LOG TYPE[,TYPE] [no-batch]: serves ADDRESS ("unix:/path" or "127.0.0.1:0"),
-// and appends one line per call to LOG: "<rpc> <peer> <entries>"; the first line is "port <port>".
+// outrigger-test-faulty-scaler ADDRESS LOG TYPE[,TYPE] MODE: serves ADDRESS ("unix:/path" or
+// "127.0.0.1:0") and appends one line per call to LOG: "<rpc> <peer> <entries>", after a first line
+// "port <port>". MODE is "batch", "no-batch" (announces what it lacks) or "tls:<folder>" with
+// ca.pem, cert.pem and key.pem: mutual TLS.
 #include <absl/strings/match.h>
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
@@ -17,7 +20,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -106,7 +112,9 @@ class FaultyScaler final : public Scaler::Service {
         response.mutable_error()->set_code(status.error_code());
         response.mutable_error()->set_message(status.error_message());
       }
-      writer->Write(response);
+      const int times = Said(request->entries(i).request().trigger()) == "flood" ? 100'000 : 1;
+      for (int n = 0; n < times && writer->Write(response); ++n) {
+      }
     }
     if (hangs) HangUntilCancelled(*context);
     return grpc::Status::OK;
@@ -160,17 +168,33 @@ class FaultyHealth final : public grpc::health::v1::Health::Service {
   CallLog& log_;
 };
 
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsFor(const std::string& mode) {
+  if (!absl::StartsWith(mode, "tls:")) return grpc::InsecureServerCredentials();
+  const std::string folder = mode.substr(4);
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = ReadFile(folder + "/ca.pem");
+  options.pem_key_cert_pairs.push_back(
+      {ReadFile(folder + "/key.pem"), ReadFile(folder + "/cert.pem")});
+  return grpc::SslServerCredentials(options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) return 2;
+  if (argc != 5) return 2;
+  const std::string mode = argv[4];
   CallLog log(argv[2]);
-  FaultyScaler scaler(log, absl::StrSplit(argv[3], ','),
-                      argc < 5 || std::string(argv[4]) != "no-batch");
+  FaultyScaler scaler(log, absl::StrSplit(argv[3], ','), mode != "no-batch");
   FaultyHealth health(log);
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(argv[1], grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(argv[1], CredentialsFor(mode), &port);
   builder.RegisterService(&scaler);
   builder.RegisterService(&health);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
