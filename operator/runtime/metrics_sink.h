@@ -54,6 +54,9 @@ class MetricsSink {
   virtual void ScaledObjectError(const api::NamespacedName& /*object*/) {}
   virtual void ScaledObjectPaused(const api::NamespacedName& /*object*/, bool /*paused*/) {}
   virtual void PollLateness(const api::NamespacedName& /*object*/, absl::Duration /*late*/) {}
+  // The keda_scaler_* series of the object go: its triggers changed, and those that it has are told
+  // anew.
+  virtual void ForgetScalers(const api::NamespacedName& /*object*/) {}
   // All series of the object go (case B141).
   virtual void ForgetObject(const api::NamespacedName& /*object*/) {}
   // Gauges of what exists, absolute: keda_trigger_registered_total, keda_resource_registered_total.
