@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/introspection/describe.h"
+
+#include <absl/time/time.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "host/base/status.h"
+#include "operator/scaling/metric_name.h"
+
+namespace outrigger::controller::introspection {
+namespace {
+
+namespace pb = ::outrigger::introspection::v1;
+
+constexpr char kHpaController[] = "the HPA controller";
+
+void SetTime(absl::Time time, google::protobuf::Timestamp& out) {
+  out.set_seconds(absl::ToUnixSeconds(time));
+  out.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(out.seconds()))));
+}
+
+const char* StateName(host::PluginState state) {
+  switch (state) {
+    case host::PluginState::kConnecting:
+      return "connecting";
+    case host::PluginState::kReady:
+      return "ready";
+    case host::PluginState::kUnavailable:
+      return "unavailable";
+    case host::PluginState::kRefused:
+      return "refused";
+  }
+  return "unknown";
+}
+
+pb::Plugin DescribePlugin(const host::PluginStatus& status) {
+  pb::Plugin plugin;
+  plugin.set_name(status.name);
+  plugin.set_address(status.address);
+  plugin.set_state(StateName(status.state));
+  plugin.set_reason(status.reason);
+  SetTime(status.since, *plugin.mutable_since());
+  plugin.set_version(status.version);
+  for (const std::string& type : status.trigger_types) plugin.add_trigger_types(type);
+  for (const std::string& type : status.ignored_types) plugin.add_ignored_types(type);
+  plugin.set_waiting_calls(status.waiting_calls);
+  return plugin;
+}
+
+void FillRecord(const host::HealthRecord& record, pb::TriggerState& state) {
+  if (record.value) {
+    state.set_value(*record.value);
+    SetTime(record.measured_at, *state.mutable_measured_at());
+    state.set_active(record.active);
+  }
+  state.set_failed_cycles(static_cast<uint32_t>(record.failed_cycles));
+  if (!record.status.ok()) state.set_error(host::Describe(record.status));
+}
+
+// One entry for each metric of a trigger; a trigger that never gave a spec has one without a name.
+void DescribeTrigger(const ObjectSources& sources, const polling::TrackedObject& object,
+                     const polling::TrackedTrigger& trigger, pb::Object& out) {
+  const polling::ResolvedTrigger& resolved = trigger.resolved;
+  if (resolved.resource) {
+    pb::TriggerState& state = *out.add_triggers();
+    state.set_index(resolved.index);
+    state.set_type(resolved.type);
+    state.set_metric(resolved.type);
+    state.set_plugin(kHpaController);
+    return;
+  }
+  for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
+    pb::TriggerState& state = *out.add_triggers();
+    state.set_index(resolved.index);
+    state.set_type(resolved.type);
+    if (!key.metric.empty())
+      state.set_metric(
+          scaling::ExternalMetricName(static_cast<int32_t>(resolved.index), key.metric));
+    state.set_plugin(sources.scalers.PluginFor(resolved.type).value_or(""));
+    if (const host::HealthRecord* record = sources.health.Find(key)) FillRecord(*record, state);
+    // What keeps it from being asked at all says more than its last answer.
+    if (!resolved.error.ok()) state.set_error(host::Describe(resolved.error));
+    if (!trigger.refused.ok()) state.set_error(host::Describe(trigger.refused));
+  }
+}
+
+pb::Object DescribeObject(const ObjectSources& sources, const polling::TrackedObject& tracked) {
+  pb::Object object;
+  object.set_kind("ScaledObject");
+  object.set_namespace_(tracked.object->meta.namespace_name);
+  object.set_name(tracked.object->meta.name);
+  object.set_uid(tracked.uid());
+  for (const polling::TrackedTrigger& trigger : tracked.triggers)
+    DescribeTrigger(sources, tracked, trigger, object);
+  if (!tracked.decided_at) return object;
+  pb::Decision& decision = *object.mutable_decision();
+  SetTime(*tracked.decided_at, *decision.mutable_at());
+  if (tracked.decided_replicas >= 0) decision.set_current_replicas(tracked.decided_replicas);
+  if (tracked.last_decision.scale_to) decision.set_set_replicas(*tracked.last_decision.scale_to);
+  decision.set_explanation(tracked.last_decision.explanation);
+  return object;
+}
+
+bool Matches(const std::string& wanted, const std::string& got) {
+  return wanted.empty() || wanted == got;
+}
+
+}  // namespace
+
+pb::ListPluginsResponse DescribePlugins(const host::ScalerService& scalers) {
+  std::vector<host::PluginStatus> plugins = scalers.Plugins();
+  std::sort(plugins.begin(), plugins.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  pb::ListPluginsResponse response;
+  for (const host::PluginStatus& plugin : plugins) *response.add_plugins() = DescribePlugin(plugin);
+  return response;
+}
+
+pb::ListObjectsResponse DescribeObjects(const ObjectSources& sources,
+                                        const std::string& namespace_name,
+                                        const std::string& name) {
+  std::vector<api::NamespacedName> keys = sources.registry.Keys();
+  std::sort(keys.begin(), keys.end());
+  pb::ListObjectsResponse response;
+  for (const api::NamespacedName& key : keys) {
+    if (!Matches(namespace_name, key.namespace_name) || !Matches(name, key.name)) continue;
+    if (const polling::TrackedObject* tracked = sources.registry.Find(key))
+      *response.add_objects() = DescribeObject(sources, *tracked);
+  }
+  return response;
+}
+
+}  // namespace outrigger::controller::introspection
