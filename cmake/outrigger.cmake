@@ -4,6 +4,7 @@
 option(OUTRIGGER_PCH "Precompile the headers that most files use" ON)
 option(OUTRIGGER_COVERAGE "Instrument for llvm-cov" OFF)
 set(OUTRIGGER_SANITIZE "" CACHE STRING "empty, address (with undefined and fuzzer-no-link) or thread")
+set(OUTRIGGER_TEST_SUFFIX "" CACHE STRING "Put behind each test's name, so that one ctest run can hold several build trees")
 
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
   message(FATAL_ERROR "Outrigger needs clang 19 or newer (docs/adr/0001-compiler.md); got "
@@ -87,10 +88,41 @@ function(outrigger_binary name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 endfunction()
 
+# What tools/test.sh builds of a tree: every unit test, every test that runs under ThreadSanitizer, every fuzz target.
+add_custom_target(unit_tests)
+add_custom_target(tsan_tests)
+add_custom_target(fuzzers)
+
+# A sanitized tree has a part of the tests, since the rest would cost more than it finds: the address tree those labelled
+# unit, the thread tree those labelled tsan. Programs of the others exist there as targets but are built by name only.
+function(_outrigger_runs_here labels result)
+  set(wanted "")
+  if(OUTRIGGER_SANITIZE STREQUAL "address")
+    set(wanted unit)
+  elseif(OUTRIGGER_SANITIZE STREQUAL "thread")
+    set(wanted tsan)
+  endif()
+  if(wanted STREQUAL "" OR wanted IN_LIST labels)
+    set(${result} TRUE PARENT_SCOPE)
+  else()
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Protobuf, gRPC and Abseil of Debian are not instrumented. A std::vector or std::string that grows on their side of a
+# call and shrinks on ours carries no annotations of its unused part, which container-overflow then reports; and the
+# thread sanitizer cannot see how they synchronise, so it looks at our modules only.
+set(OUTRIGGER_TEST_ENVIRONMENT
+  "OUTRIGGER_BIN_DIR=${CMAKE_BINARY_DIR}/bin" "OUTRIGGER_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "OUTRIGGER_SANITIZE=${OUTRIGGER_SANITIZE}"
+  "ASAN_OPTIONS=detect_container_overflow=0" "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+
 # outrigger_test(name SRCS … DEPS … LABELS unit|integration|… [TIMEOUT s] [BINARIES target …] [SERIAL]): a GoogleTest
-# program, run as ONE ctest test. BINARIES are built before it and found in OUTRIGGER_BIN_DIR.
+# program, run as ONE ctest test. BINARIES are built before it and found in OUTRIGGER_BIN_DIR. LABELS "unit;tsan" runs it
+# in all three trees of tools/test.sh; OUTRIGGER_SANITIZE in the environment tells it in which (empty, address, thread).
 function(outrigger_test name)
   cmake_parse_arguments(A "SERIAL" "TIMEOUT" "SRCS;DEPS;LABELS;BINARIES" ${ARGN})
+  _outrigger_runs_here("${A_LABELS}" runs_here)
   add_executable(${name} ${A_SRCS})
   _outrigger_common(${name})
   target_link_libraries(${name} PRIVATE ${A_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
@@ -98,17 +130,45 @@ function(outrigger_test name)
   if(A_BINARIES)
     add_dependencies(${name} ${A_BINARIES})
   endif()
+  if(NOT runs_here)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  foreach(label unit tsan)
+    if(label IN_LIST A_LABELS)
+      add_dependencies(${label}_tests ${name})
+    endif()
+  endforeach()
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 120)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT}
-    ENVIRONMENT "OUTRIGGER_BIN_DIR=${CMAKE_BINARY_DIR}/bin;OUTRIGGER_SOURCE_DIR=${CMAKE_SOURCE_DIR};TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+  set(test ${name}${OUTRIGGER_TEST_SUFFIX})
+  add_test(NAME ${test} COMMAND ${name})
+  set_tests_properties(${test} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT} ENVIRONMENT "${OUTRIGGER_TEST_ENVIRONMENT}")
   if("outrigger_tests_cluster" IN_LIST A_DEPS)
-    set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED cluster_programs)  # tests/cluster/CMakeLists.txt
+    set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED cluster_programs)  # tests/cluster/CMakeLists.txt
   endif()
   if(A_SERIAL)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    set_tests_properties(${test} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# outrigger_script_test(name COMMAND … LABELS … [TIMEOUT s] [FIXTURE name]): a test that is a script, run in the trees
+# that its labels name. FIXTURE: it sets up what tests with that fixture need.
+function(outrigger_script_test name)
+  cmake_parse_arguments(A "" "TIMEOUT;FIXTURE" "COMMAND;LABELS" ${ARGN})
+  _outrigger_runs_here("${A_LABELS}" runs_here)
+  if(NOT runs_here)
+    return()
+  endif()
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 120)
+  endif()
+  set(test ${name}${OUTRIGGER_TEST_SUFFIX})
+  add_test(NAME ${test} COMMAND ${A_COMMAND})
+  set_tests_properties(${test} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT} ENVIRONMENT "${OUTRIGGER_TEST_ENVIRONMENT}")
+  if(A_FIXTURE)
+    set_tests_properties(${test} PROPERTIES FIXTURES_SETUP ${A_FIXTURE})
   endif()
 endfunction()
 
@@ -116,6 +176,10 @@ endfunction()
 function(outrigger_fuzzer name)
   cmake_parse_arguments(A "" "CORPUS" "SRCS;DEPS" ${ARGN})
   if(NOT OUTRIGGER_SANITIZE STREQUAL "address")
+    if(NOT OUTRIGGER_PCH)  # the tidy tree only wants to know how the files are compiled
+      add_library(${name} OBJECT EXCLUDE_FROM_ALL ${A_SRCS})
+      target_link_libraries(${name} PRIVATE outrigger_options Boost::headers ${A_DEPS})
+    endif()
     return()
   endif()
   add_executable(${name} ${A_SRCS})
@@ -123,6 +187,8 @@ function(outrigger_fuzzer name)
   target_link_libraries(${name} PRIVATE ${A_DEPS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
-  add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tools/fuzz_smoke.sh $<TARGET_FILE:${name}> ${A_CORPUS})
-  set_tests_properties(${name} PROPERTIES LABELS fuzz-smoke TIMEOUT 120)
+  add_dependencies(fuzzers ${name})
+  set(test ${name}${OUTRIGGER_TEST_SUFFIX})
+  add_test(NAME ${test} COMMAND ${CMAKE_SOURCE_DIR}/tools/fuzz_smoke.sh $<TARGET_FILE:${name}> ${A_CORPUS})
+  set_tests_properties(${test} PROPERTIES LABELS fuzz-smoke TIMEOUT 120 ENVIRONMENT "${OUTRIGGER_TEST_ENVIRONMENT}")
 endfunction()
