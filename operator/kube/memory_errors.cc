@@ -28,6 +28,11 @@ absl::Status NotFound(const Resource& resource, absl::string_view name) {
 }
 
 absl::Status UnknownResource() {
+  // Plain text, no Status object: so as HttpApi tells it.
+  return Answer(404, "", "HTTP 404: \"404 page not found\\n\"");
+}
+
+absl::Status UnknownSubresource() {
   return Answer(404, "NotFound", "the server could not find the requested resource");
 }
 

@@ -14,7 +14,8 @@
 namespace outrigger::controller::kube::memory {
 
 absl::Status NotFound(const Resource& resource, absl::string_view name);  // 404
-absl::Status UnknownResource();  // 404: no such resource or subresource
+absl::Status UnknownResource();     // 404: a path that nobody serves
+absl::Status UnknownSubresource();  // 404
 absl::Status AlreadyExists(const Resource& resource, absl::string_view name, bool being_deleted);
 absl::Status BadRequest(std::string message);  // 400
 absl::Status Expired(std::string message);     // 410

@@ -166,7 +166,7 @@ void MergePatch(json::value& target, const json::value& patch) {
 
 std::string NameFault(absl::string_view name) {
   constexpr size_t kLongestName = 253;
-  if (name.size() > kLongestName) return "must be no more than 253 bytes";
+  if (name.size() > kLongestName) return "must be no more than 253 characters";
   for (absl::string_view label : absl::StrSplit(name, '.')) {
     if (IsDnsLabel(label)) continue;
     return "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "

@@ -17,6 +17,12 @@ namespace {
 
 namespace json = boost::json;
 
+absl::string_view GoNameOfType(const json::value& value) {
+  if (value.is_array()) return "array";
+  if (value.is_string()) return "string";
+  return value.is_bool() ? "bool" : "number";
+}
+
 bool Differs(const json::object& a, const json::object& b, absl::string_view key) {
   const json::string_view name(key.data(), key.size());
   const json::value* in_a = a.if_contains(name);
@@ -48,7 +54,9 @@ bool HasCollectorFinalizer(const json::object& object) {
 
 absl::StatusOr<json::object> AsObject(json::value value, absl::string_view what) {
   if (value.is_object()) return std::move(value.get_object());
-  return BadRequest(absl::StrCat("error decoding ", what, ": want a JSON object"));
+  return BadRequest(absl::StrCat("error decoding ", what, ": json: cannot unmarshal ",
+                                 GoNameOfType(value),
+                                 " into Go value of type map[string]interface {}"));
 }
 
 // 404 for a subresource that the kind lacks.
@@ -57,7 +65,7 @@ absl::Status CheckSubresource(const MemoryKind& kind, absl::string_view subresou
       (subresource == "scale" && kind.has_scale)) {
     return absl::OkStatus();
   }
-  if (subresource == "status" || subresource == "scale") return UnknownResource();
+  if (subresource == "status" || subresource == "scale") return UnknownSubresource();
   return NotModelled(absl::StrCat("subresource ", subresource));
 }
 

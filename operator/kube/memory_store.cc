@@ -59,7 +59,8 @@ bool Selection::Matches(const json::object& object) const {
          (name.empty() || MetaString(object, "name") == name) && labels.Matches(LabelsOf(object));
 }
 
-MemoryStore::MemoryStore(Options options) : options_(std::move(options)), random_(options_.seed) {
+MemoryStore::MemoryStore(Options options)
+    : options_(std::move(options)), version_(options_.first_version), random_(options_.seed) {
   for (const MemoryKind& kind : options_.kinds) stores_.push_back({.kind = kind});
 }
 
@@ -231,7 +232,6 @@ absl::StatusOr<json::value> MemoryStore::Create(const Resource& resource,
   json::object& metadata = MakeObject(object, "metadata");
   metadata["uid"] = absl::StrFormat("00000000-0000-4000-8000-%012x", objects_created_ + 1);
   metadata["creationTimestamp"] = api::FormatTimestamp(now);
-  metadata.erase("generation");
   if (kind.generation != MemoryKind::Generation::kNone) metadata["generation"] = 1;
 
   RETURN_IF_ERROR(FindFreeName(*store, metadata));

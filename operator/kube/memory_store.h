@@ -45,6 +45,7 @@ class MemoryStore {
   struct Options {
     uint64_t seed = 1;              // of generated names
     size_t history_limit = 10'000;  // changes kept per kind
+    int64_t first_version = 1;      // the first object gets the next; as etcd
     std::vector<MemoryKind> kinds = DefaultMemoryKinds();
   };
   using ObjectPtr = std::shared_ptr<const boost::json::object>;
@@ -134,7 +135,7 @@ class MemoryStore {
 
   const Options options_;
   std::vector<KindStore> stores_;
-  int64_t version_ = 1;  // etcd starts there
+  int64_t version_;
   uint64_t objects_created_ = 0;
   bool may_have_orphans_ = false;  // something was removed, or came with an owner
   host::Random random_;
