@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/strings/string_view.h>
+
+#include <string>
+
+namespace outrigger::host::kit {
+
+// Files of a server's mutual TLS, PEM. Re-read when they change.
+struct TlsFiles {
+  std::string certificate;
+  std::string key;
+  std::string client_ca;  // a client must show a certificate of this CA
+
+  bool empty() const { return certificate.empty() && key.empty() && client_ca.empty(); }
+  bool complete() const { return !certificate.empty() && !key.empty() && !client_ca.empty(); }
+};
+
+// Whether a server may listen on `address` (host:port). Without mutual TLS only loopback addresses
+// are allowed, so that a scaler's secrets never cross a network in the clear. INVALID_ARGUMENT
+// names the flag, what was wanted and what came.
+absl::Status CheckListenAddress(absl::string_view address, const TlsFiles& tls);
+
+// Makes room for a Unix socket at `path`: removes a socket file that nobody answers on.
+// FAILED_PRECONDITION: somebody does. INVALID_ARGUMENT: too long, no such folder, or something else
+// than a socket stands there. Blocks only on the local file system; for main().
+absl::Status PrepareSocketPath(const std::string& path);
+
+}  // namespace outrigger::host::kit
