@@ -2,8 +2,11 @@
 #include "host/client/answer_check.h"
 
 #include <absl/strings/escaping.h>
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+#include <google/protobuf/any.pb.h>
+#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,6 +56,19 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
 
 absl::Duration CutRetryAfter(const google::protobuf::Duration& duration) {
   return std::clamp(FromProto(duration), absl::ZeroDuration(), kMaxRetryAfter);
+}
+
+// The fields of that number that hold texts or messages.
+std::vector<std::string> Texts(const google::protobuf::UnknownFieldSet& message, int number) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const google::protobuf::UnknownField& field = message.field(i);
+    if (field.number() == number &&
+        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) {
+      texts.push_back(field.length_delimited());
+    }
+  }
+  return texts;
 }
 
 absl::Status CheckSpec(const MetricSpec& spec, std::set<std::string>& names) {
@@ -150,6 +166,27 @@ absl::Status EntryStatus(const scaler::v1::EntryError& error) {
   absl::Status status = FromGrpcCode(error.code(), error.message());
   if (error.has_retry_after()) SetRetryAfter(status, CutRetryAfter(error.retry_after()));
   return status;
+}
+
+// Debian has no library of google.rpc's messages; three field numbers do not need one.
+std::optional<absl::Duration> RetryInfoDelay(const std::string& error_details) {
+  constexpr int kStatusDetails = 3;
+  constexpr int kRetryInfoDelay = 1;
+  google::protobuf::UnknownFieldSet status;
+  if (!status.ParseFromString(error_details)) return std::nullopt;
+  for (const std::string& detail : Texts(status, kStatusDetails)) {
+    google::protobuf::Any any;
+    google::protobuf::UnknownFieldSet retry_info;
+    if (!any.ParseFromString(detail) || !absl::EndsWith(any.type_url(), "/google.rpc.RetryInfo") ||
+        !retry_info.ParseFromString(any.value())) {
+      continue;
+    }
+    for (const std::string& delay : Texts(retry_info, kRetryInfoDelay)) {
+      google::protobuf::Duration duration;
+      if (duration.ParseFromString(delay)) return CutRetryAfter(duration);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace outrigger::host

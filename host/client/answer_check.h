@@ -4,6 +4,8 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "host/client/scaler_service.h"
@@ -33,5 +35,9 @@ absl::Status CheckDescription(const scaler::v1::DescribeResponse& response);
 
 // An entry's error with its own code; `retry_after` travels with it (see RetryAfter()).
 absl::Status EntryStatus(const scaler::v1::EntryError& error);
+
+// The delay of a google.rpc.RetryInfo in the details of a unary call's error (a serialised
+// google.rpc.Status), cut to 30 s; nullopt: there is none, or the details are no such message.
+std::optional<absl::Duration> RetryInfoDelay(const std::string& error_details);
 
 }  // namespace outrigger::host

@@ -26,6 +26,8 @@
 #include "host/base/grpc_status.h"
 #include "host/base/mutex.h"
 #include "host/base/status.h"
+#include "host/client/answer_check.h"
+#include "host/client/scaler_service.h"
 #include "outrigger/scaler/v1/scaler.grpc.pb.h"
 
 namespace outrigger::host {
@@ -43,7 +45,7 @@ gpr_timespec GrpcDeadline(absl::Duration remaining) {
   return gpr_time_from_nanos(absl::ToInt64Nanoseconds(remaining), GPR_TIMESPAN);
 }
 
-// gRPC tells a message above the limit by this text alone; a plugin's own RESOURCE_EXHAUSTED is
+// gRPC tells a message above the limit by its text alone; a plugin's own RESOURCE_EXHAUSTED is
 // something else.
 absl::Status FromCall(const grpc::Status& status) {
   absl::Status converted = FromGrpc(status);
@@ -51,6 +53,8 @@ absl::Status FromCall(const grpc::Status& status) {
       absl::StartsWith(converted.message(), "Received message larger than max")) {
     MarkMessageTooLarge(converted);
   }
+  const auto delay = RetryInfoDelay(status.error_details());
+  if (!converted.ok() && delay) SetRetryAfter(converted, *delay);
   return converted;
 }
 

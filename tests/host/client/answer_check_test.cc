@@ -141,5 +141,25 @@ TEST(EntryStatusTest, CutsLongMessages) {
   EXPECT_LT(EntryStatus(error).message().size(), 4200);
 }
 
+// google.rpc.Status { details: Any { type_url, RetryInfo { retry_delay: 7.5 s } } }, by hand.
+std::string Field(int number, const std::string& text) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(text.size())} + text;
+}
+
+TEST(RetryInfoDelayTest, IsReadFromTheDetailsOfAnError) {
+  const std::string duration("\x08\x07\x10\x80\xca\xb5\xee\x01", 8);  // 7 s, 500,000,000 ns
+  const auto details = [&](const std::string& type, const std::string& value) {
+    return std::string("\x08\x0e", 2) + Field(2, "slow down") +
+           Field(3, Field(1, "type.googleapis.com/" + type) + Field(2, value));
+  };
+  EXPECT_EQ(RetryInfoDelay(details("google.rpc.RetryInfo", Field(1, duration))),
+            absl::Milliseconds(7500));
+  EXPECT_EQ(RetryInfoDelay(details("google.rpc.RetryInfo", Field(1, "\x08\x78"))),
+            absl::Seconds(30));
+  EXPECT_EQ(RetryInfoDelay(details("google.rpc.ErrorInfo", Field(1, duration))), std::nullopt);
+  EXPECT_EQ(RetryInfoDelay("garbage"), std::nullopt);
+  EXPECT_EQ(RetryInfoDelay(""), std::nullopt);
+}
+
 }  // namespace
 }  // namespace outrigger::host
