@@ -11,7 +11,6 @@ namespace outrigger::host {
 namespace {
 
 using scaler::v1::BatchEntry;
-using scaler::v1::BatchGetMetricsRequest;
 using SortedMap = std::map<std::string, std::string>;
 
 // Tag, length and index of a repeated message never need more.

@@ -121,7 +121,7 @@ Task<absl::StatusOr<Response>> Await(std::shared_ptr<UnaryCall<Request, Response
       });
     }
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    start(*call, [call, shared, slot](grpc::Status status) mutable {
+    start(*call, [call, shared, slot](const grpc::Status& status) mutable {
       auto executor = asio::get_associated_executor(*shared);
       asio::post(executor, [call = std::move(call), shared = std::move(shared), slot,
                             status = FromCall(status)]() mutable {

@@ -81,8 +81,8 @@ absl::StatusOr<PluginAddress> ParsePluginFlag(absl::string_view text) {
     return BadFlag("a NAME of lower-case letters, digits and '-'", parsed.name);
   }
   const absl::string_view address = text.substr(equals + 1);
-  const absl::Status status = absl::StartsWith(address, "unix:") ? ParseSocket(address, parsed)
-                                                                 : ParseHostPort(address, parsed);
+  absl::Status status = absl::StartsWith(address, "unix:") ? ParseSocket(address, parsed)
+                                                           : ParseHostPort(address, parsed);
   if (!status.ok()) return status;
   return parsed;
 }

@@ -7,6 +7,8 @@
 
 #include <utility>
 
+#include "host/base/status.h"
+
 namespace outrigger::host {
 namespace {
 
@@ -59,8 +61,7 @@ PluginTypes DefaultPluginTypes() {
 absl::StatusOr<PluginTypes> ParsePluginTypes(const std::vector<std::string>& flags) {
   PluginTypes chosen;
   for (const std::string& flag : flags) {
-    const absl::Status status = ParseFlag(flag, chosen);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(ParseFlag(flag, chosen));
   }
   const OwnerOfType taken = Invert(chosen);
   for (auto& [plugin, types] : DefaultPluginTypes()) {

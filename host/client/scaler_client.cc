@@ -129,7 +129,7 @@ std::optional<scaler::v1::TriggerType> ScalerClient::SchemaFor(
 
 absl::StatusOr<ScalerClient::ConnectionPtr> ScalerClient::Route(
     const scaler::v1::Trigger& trigger) const {
-  const ConnectionPtr connection = directory_.Serving(trigger.type());
+  ConnectionPtr connection = directory_.Serving(trigger.type());
   if (connection == nullptr) return directory_.WhyNotServed(trigger.type());
   if (!connection->is_protected() && HasSecrets(trigger)) {
     return absl::FailedPreconditionError(

@@ -106,6 +106,7 @@ TEST(BackoffTest, StartsAnewOnlyAfterAGoodMinute) {
 TEST(ReconcilePermitsTest, GivesThreePerPluginAndTakesThemBack) {
   ReconcilePermits permits;
   std::vector<ReconcilePermits::Permit> held;
+  held.reserve(3);
   for (int i = 0; i < 3; ++i) held.push_back(*permits.TryAcquireReconcile("hung"));
   EXPECT_FALSE(permits.TryAcquireReconcile("hung").has_value());
   EXPECT_TRUE(permits.TryAcquireReconcile("other").has_value());

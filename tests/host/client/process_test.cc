@@ -188,6 +188,7 @@ class ScalerProcessTest : public testing::Test {
   // Polls one trigger per `say` as one batch, and tells when each was answered.
   std::vector<Settled> PollBatch(const std::string& type, const std::vector<std::string>& says) {
     std::vector<BatchItem> items;
+    items.reserve(says.size());
     for (const std::string& say : says) {
       items.push_back(
           {.trigger = MakeTrigger(type, say), .query = {.metric_name = "depth", .poll = true}});

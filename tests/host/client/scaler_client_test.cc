@@ -87,8 +87,9 @@ class ScalerClientTest : public testing::Test {
   template <typename T>
   Pending<T> Begin(Task<T> task) {
     auto result = std::make_shared<std::optional<T>>();
-    asio::co_spawn(io_, std::move(task),
-                   [result](std::exception_ptr, T value) { result->emplace(std::move(value)); });
+    asio::co_spawn(io_, std::move(task), [result](const std::exception_ptr&, T value) {
+      result->emplace(std::move(value));
+    });
     return result;
   }
   // Moves the clock until it has ended.
@@ -121,6 +122,7 @@ class ScalerClientTest : public testing::Test {
   // Polls one trigger per `say` as one batch, and tells when each was answered.
   std::vector<Settled> PollBatch(const std::vector<std::string>& says) {
     std::vector<BatchItem> items;
+    items.reserve(says.size());
     for (const std::string& say : says) {
       items.push_back(
           {.trigger = MakeTrigger(say), .query = {.metric_name = "depth", .poll = true}});
@@ -276,6 +278,7 @@ TEST_F(ScalerClientTest, EqualReadsInFlightBecomeOneCall) {
   Start();
   plugin_.latency = absl::Milliseconds(50);
   std::vector<Pending<Answer>> pending;
+  pending.reserve(256);
   for (int i = 0; i < 100; ++i) pending.push_back(Begin(Read("7")));
   Advance(absl::Milliseconds(20));
   for (int i = 0; i < 100; ++i) pending.push_back(Begin(Read("7")));
@@ -303,6 +306,7 @@ TEST_F(ScalerClientTest, OtherMetricsSelectorsAndTriggersAreOtherQuestions) {
 TEST_F(ScalerClientTest, ReadsWithinFiveMillisecondsGoAsOneBatch) {
   Start();
   std::vector<Pending<Answer>> pending;
+  pending.reserve(256);
   for (int i = 0; i < 10; ++i) pending.push_back(Begin(Read(absl::StrCat(i))));
   Advance(absl::Milliseconds(4));
   pending.push_back(Begin(Read("late")));
@@ -506,6 +510,7 @@ TEST_F(ScalerClientTest, AsksNoMoreAtOnceThanThePluginTakes) {
   Start();
   plugin_.latency = absl::Milliseconds(100);
   std::vector<Pending<Answer>> pending;
+  pending.reserve(256);
   for (int i = 0; i < 20; ++i) pending.push_back(Begin(Poll(absl::StrCat(i))));
   for (const auto& one : pending) EXPECT_TRUE(Finish(one).ok());
   EXPECT_EQ(plugin_.most_gets_at_once, 4);
@@ -515,6 +520,7 @@ TEST_F(ScalerClientTest, AHungPluginHoldsAtMostSoManyCallers) {
   Start();
   plugin_.hung = true;
   std::vector<Pending<Answer>> pending;
+  pending.reserve(256);
   for (int i = 0; i < 256; ++i) pending.push_back(Begin(Poll(absl::StrCat(i))));
   Settle();
   EXPECT_EQ(directory_->Plugins().at(0).waiting_calls, 256);
