@@ -5,14 +5,20 @@
 #include <absl/strings/escaping.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include <algorithm>
 
+#include "host/base/status.h"
+#include "operator/adapter/percent_encoding.h"
+
 namespace outrigger::controller::adapter {
 namespace {
+
+constexpr char kAuthenticatedGroup[] = "system:authenticated";
 
 template <auto Free>
 struct Deleter {
@@ -58,27 +64,6 @@ std::vector<std::string> NameEntries(const X509* certificate, int nid) {
   return values;
 }
 
-// Whether the chain leads to one of the CAs in `pem`, is in force and may be used by a client.
-bool SignedBy(const PeerCertificate& peer, const std::string& pem) {
-  if (pem.empty() || !peer.present()) return false;
-  StorePtr store(X509_STORE_new());
-  BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  while (X509Ptr ca = X509Ptr(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr))) {
-    X509_STORE_add_cert(store.get(), ca.get());
-  }
-  const X509Ptr leaf = FromDer(peer.leaf_der);
-  StackPtr untrusted(sk_X509_new_null());
-  for (const std::string& der : peer.chain_der) {
-    if (X509Ptr certificate = FromDer(der)) sk_X509_push(untrusted.get(), certificate.release());
-  }
-  StoreContextPtr context(X509_STORE_CTX_new());
-  if (leaf == nullptr ||
-      X509_STORE_CTX_init(context.get(), store.get(), leaf.get(), untrusted.get()) != 1)
-    return false;
-  X509_STORE_CTX_set_default(context.get(), "ssl_client");
-  return X509_verify_cert(context.get()) == 1;
-}
-
 bool Allowed(const RequestHeaderConfig& config, const std::string& name) {
   return config.allowed_names.empty() ||
          std::find(config.allowed_names.begin(), config.allowed_names.end(), name) !=
@@ -96,6 +81,14 @@ std::vector<std::string> ValuesOf(const std::vector<std::string>& names,
   return values;
 }
 
+// "Example.com%2fScopes" -> "example.com/scopes"; a key that is not well encoded stays as it is, as
+// in Kubernetes.
+std::string ExtraKey(absl::string_view encoded) {
+  std::string lower = absl::AsciiStrToLower(encoded);
+  absl::StatusOr<std::string> decoded = PercentDecode(lower, Plus::kIsPlus);
+  return decoded.ok() ? *std::move(decoded) : std::move(lower);
+}
+
 absl::StatusOr<UserInfo> FromProxy(const RequestHeaderConfig& config, const HeaderLookup& header,
                                    const HeaderPrefixLookup& headers_with_prefix) {
   UserInfo user;
@@ -105,62 +98,35 @@ absl::StatusOr<UserInfo> FromProxy(const RequestHeaderConfig& config, const Head
                                                    absl::StrJoin(config.username_headers, " or ")));
   }
   user.name = names.front();
+  const std::vector<std::string> uids = ValuesOf(config.uid_headers, header);
+  if (!uids.empty()) user.uid = uids.front();
   user.groups = ValuesOf(config.group_headers, header);
   for (const std::string& prefix : config.extra_header_prefixes) {
     for (auto& [key, value] : headers_with_prefix(prefix)) {
-      user.extra[absl::AsciiStrToLower(key)].push_back(std::move(value));
+      user.extra[ExtraKey(key)].push_back(std::move(value));
     }
   }
   return user;
 }
 
-}  // namespace
-
-std::string UserInfo::CacheKey() const {
-  std::vector<std::string> sorted = groups;
-  std::sort(sorted.begin(), sorted.end());
-  std::string key = absl::StrCat(name.size(), ":", name);
-  for (const std::string& group : sorted) absl::StrAppend(&key, "|", group.size(), ":", group);
-  for (const auto& [name_of_extra, values] : extra) {
-    for (const std::string& value : values)
-      absl::StrAppend(&key, "&", name_of_extra, "=", value.size(), ":", value);
-  }
-  return key;
+// As the API server does for everybody whose identity was proved.
+UserInfo AddAuthenticatedGroup(UserInfo user) {
+  if (user.name != "system:anonymous" &&
+      std::find(user.groups.begin(), user.groups.end(), kAuthenticatedGroup) == user.groups.end())
+    user.groups.emplace_back(kAuthenticatedGroup);
+  return user;
 }
 
-PeerCertificate ReadPeerCertificate(SSL* ssl) {
-  PeerCertificate peer;
-  const X509Ptr leaf(SSL_get1_peer_certificate(ssl));
-  if (leaf == nullptr) return peer;
-  peer.leaf_der = Der(leaf.get());
-  const std::vector<std::string> names = NameEntries(leaf.get(), NID_commonName);
-  if (!names.empty()) peer.common_name = names.back();
-  peer.organizations = NameEntries(leaf.get(), NID_organizationName);
-  STACK_OF(X509)* chain = SSL_get_peer_cert_chain(ssl);
-  for (int i = 0; chain != nullptr && i < sk_X509_num(chain); ++i)
-    peer.chain_der.push_back(Der(sk_X509_value(chain, i)));
-  return peer;
-}
-
-absl::StatusOr<UserInfo> Authenticate(const RequestHeaderConfig* config,
-                                      const PeerCertificate& peer, const HeaderLookup& header,
-                                      const HeaderPrefixLookup& headers_with_prefix) {
-  if (config == nullptr)
-    return absl::UnavailableError("the authentication configuration is not read yet");
-  if (SignedBy(peer, config->proxy_ca_pem)) {
-    if (Allowed(*config, peer.common_name)) return FromProxy(*config, header, headers_with_prefix);
-    if (!SignedBy(peer, config->client_ca_pem)) {
-      return absl::UnauthenticatedError(
-          absl::StrCat("a front proxy named \"", absl::CHexEscape(peer.common_name),
-                       "\" is not allowed (requestheader-allowed-names)"));
-    }
-  }
-  if (SignedBy(peer, config->client_ca_pem) && !peer.common_name.empty()) {
-    return UserInfo{.name = peer.common_name, .groups = peer.organizations, .extra = {}};
+// Why a request is refused that neither a proxy nor a certificate vouches for.
+absl::Status Refusal(const PeerCertificate& peer, bool from_proxy, const HeaderLookup& header) {
+  const std::string name = absl::CHexEscape(peer.common_name());
+  if (from_proxy) {
+    return absl::UnauthenticatedError(absl::StrCat(
+        "a front proxy named \"", name, "\" is not allowed (requestheader-allowed-names)"));
   }
   if (peer.present()) {
     return absl::UnauthenticatedError(
-        absl::StrCat("the client certificate of \"", absl::CHexEscape(peer.common_name),
+        absl::StrCat("the client certificate of \"", name,
                      "\" is not signed by a CA of this cluster, or not in force"));
   }
   if (!header("Authorization").empty()) {
@@ -169,6 +135,91 @@ absl::StatusOr<UserInfo> Authenticate(const RequestHeaderConfig* config,
         "certificate");
   }
   return absl::UnauthenticatedError("want a client certificate, got none");
+}
+
+}  // namespace
+
+std::string UserInfo::CacheKey() const {
+  std::vector<std::string> sorted = groups;
+  std::sort(sorted.begin(), sorted.end());
+  std::string key = absl::StrCat(name.size(), ":", name, uid.size(), ":", uid);
+  for (const std::string& group : sorted) absl::StrAppend(&key, "|", group.size(), ":", group);
+  for (const auto& [extra_key, values] : extra) {
+    absl::StrAppend(&key, "&", extra_key.size(), ":", extra_key);
+    for (const std::string& value : values) absl::StrAppend(&key, "=", value.size(), ":", value);
+  }
+  return key;
+}
+
+bool PeerCertificate::SignedBy(const std::string& authorities_pem, absl::Time now) const {
+  if (authorities_pem.empty() || !present()) return false;
+  const StorePtr store(X509_STORE_new());
+  const BioPtr bio(
+      BIO_new_mem_buf(authorities_pem.data(), static_cast<int>(authorities_pem.size())));
+  while (const X509Ptr ca = X509Ptr(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr))) {
+    X509_STORE_add_cert(store.get(), ca.get());
+  }
+  ERR_clear_error();  // the end of the text is one
+  // As in Go, whatever is listed is an authority, also one that another one signed.
+  X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN);
+  const X509Ptr leaf = FromDer(chain_der_.front());
+  const StackPtr untrusted(sk_X509_new_null());
+  for (const std::string& der : chain_der_) {
+    if (X509Ptr certificate = FromDer(der)) sk_X509_push(untrusted.get(), certificate.release());
+  }
+  const StoreContextPtr context(X509_STORE_CTX_new());
+  if (leaf == nullptr ||
+      X509_STORE_CTX_init(context.get(), store.get(), leaf.get(), untrusted.get()) != 1)
+    return false;
+  X509_STORE_CTX_set_default(context.get(), "ssl_client");
+  X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
+  const bool trusted = X509_verify_cert(context.get()) == 1;
+  ERR_clear_error();
+  return trusted;
+}
+
+PeerCertificate::Trust PeerCertificate::TrustedBy(
+    const std::shared_ptr<const RequestHeaderConfig>& config, absl::Time now) const {
+  host::MutexLock lock(&mutex_);
+  if (judged_by_ != config || now < judged_at_ || now >= judged_at_ + kRemembered) {
+    trust_ = {.proxy = SignedBy(config->proxy_ca_pem, now),
+              .client = SignedBy(config->client_ca_pem, now)};
+    judged_by_ = config;
+    judged_at_ = now;
+  }
+  return trust_;
+}
+
+std::shared_ptr<const PeerCertificate> ReadPeerCertificate(SSL* ssl) {
+  const X509Ptr leaf(SSL_get1_peer_certificate(ssl));
+  if (leaf == nullptr) return std::make_shared<const PeerCertificate>();
+  std::vector<std::string> chain_der;
+  STACK_OF(X509)* chain = SSL_get_peer_cert_chain(ssl);
+  for (int i = 0; chain != nullptr && i < sk_X509_num(chain); ++i)
+    chain_der.push_back(Der(sk_X509_value(chain, i)));
+  if (chain_der.empty()) chain_der.push_back(Der(leaf.get()));
+  std::vector<std::string> names = NameEntries(leaf.get(), NID_commonName);
+  return std::make_shared<const PeerCertificate>(std::move(chain_der),
+                                                 names.empty() ? "" : std::move(names.back()),
+                                                 NameEntries(leaf.get(), NID_organizationName));
+}
+
+absl::StatusOr<UserInfo> Authenticate(const std::shared_ptr<const RequestHeaderConfig>& config,
+                                      const PeerCertificate& peer, absl::Time now,
+                                      const HeaderLookup& header,
+                                      const HeaderPrefixLookup& headers_with_prefix) {
+  if (config == nullptr)
+    return absl::UnavailableError("the authentication configuration is not read yet");
+  const PeerCertificate::Trust trust = peer.TrustedBy(config, now);
+  if (trust.proxy && Allowed(*config, peer.common_name())) {
+    ASSIGN_OR_RETURN(UserInfo user, FromProxy(*config, header, headers_with_prefix));
+    return AddAuthenticatedGroup(std::move(user));
+  }
+  if (trust.client && !peer.common_name().empty()) {
+    return AddAuthenticatedGroup(
+        {.name = peer.common_name(), .groups = peer.organizations(), .extra = {}});
+  }
+  return Refusal(peer, trust.proxy, header);
 }
 
 }  // namespace outrigger::controller::adapter

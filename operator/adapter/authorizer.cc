@@ -34,6 +34,7 @@ json::object ReviewOf(const UserInfo& user, const std::string& namespace_name,
   if (!namespace_name.empty()) attributes["namespace"] = namespace_name;
   json::object spec;
   spec["user"] = user.name;
+  if (!user.uid.empty()) spec["uid"] = user.uid;
   spec["groups"] = ToArray(user.groups);
   json::object extra;
   for (const auto& [key, values] : user.extra) extra[key] = ToArray(values);
@@ -46,6 +47,15 @@ json::object ReviewOf(const UserInfo& user, const std::string& namespace_name,
   return review;
 }
 
+// A review that could not be made says nothing about the user; above all, a right that we lack must
+// not look like one that the user lacks.
+absl::Status NoAnswer(const absl::Status& status) {
+  const absl::Status told = host::Annotate(status, "create subjectaccessreviews");
+  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) return told;
+  if (absl::IsResourceExhausted(status)) return absl::UnavailableError(told.message());
+  return absl::InternalError(told.message());
+}
+
 }  // namespace
 
 host::Task<absl::Status> Authorizer::Authorize(UserInfo user, std::string namespace_name,
@@ -54,10 +64,12 @@ host::Task<absl::Status> Authorizer::Authorize(UserInfo user, std::string namesp
     co_return absl::OkStatus();
   }
   absl::StatusOr<bool> all = co_await Ask(user, "", "", deadline);
-  if (!all.ok()) co_return host::Annotate(all.status(), "authorisation of user ", user.name);
+  if (!all.ok())
+    co_return host::Annotate(all.status(), "authorisation of user \"", user.name, "\"");
   if (*all) co_return absl::OkStatus();
   absl::StatusOr<bool> exact = co_await Ask(user, namespace_name, metric, deadline);
-  if (!exact.ok()) co_return host::Annotate(exact.status(), "authorisation of user ", user.name);
+  if (!exact.ok())
+    co_return host::Annotate(exact.status(), "authorisation of user \"", user.name, "\"");
   if (*exact) co_return absl::OkStatus();
   co_return absl::PermissionDeniedError(absl::StrCat(
       "user \"", user.name, "\" may not list resource \"", metric, "\" in API group \"",
@@ -67,34 +79,29 @@ host::Task<absl::Status> Authorizer::Authorize(UserInfo user, std::string namesp
 host::Task<absl::StatusOr<bool>> Authorizer::Ask(UserInfo user, std::string namespace_name,
                                                  std::string metric, host::Deadline deadline) {
   const std::string key = absl::StrCat(user.CacheKey(), "\n", namespace_name, "\n", metric);
-  while (true) {
-    AnswerPtr& slot = answers_[key];
-    if (slot == nullptr) slot = std::make_shared<Answer>();
-    AnswerPtr answer = slot;
-    if (answer->known && clock_.SteadyNow() < answer->until) co_return answer->allowed;
-    if (answer->asking) {
-      const bool notified = co_await answer->answered.WaitUntil(clock_, deadline.time());
-      if (!notified) co_return absl::DeadlineExceededError("no answer of the API server in time");
-      answer->answered.NotifyAll();  // hand on to the others that wait
-      if (!answer->known) co_return absl::UnavailableError("the review that was under way failed");
-      continue;
-    }
-    answer->asking = true;
-    answer->known = false;
-    absl::StatusOr<bool> allowed =
-        co_await Review(std::move(user), std::move(namespace_name), std::move(metric), deadline);
-    answer->asking = false;
-    answer->answered.NotifyAll();
-    if (allowed.ok()) {
-      answer->known = true;
-      answer->allowed = *allowed;
-      answer->until = clock_.SteadyNow() + options_.ttl;
-      DropOld();
-    } else {
-      answers_.erase(key);
-    }
-    co_return allowed;
+  if (auto it = answers_.find(key); it != answers_.end()) {
+    const AnswerPtr answer = it->second;
+    if (answer->asking) co_return co_await Wait(answer, deadline);
+    if (clock_.SteadyNow() < answer->until) co_return answer->allowed;
   }
+  MakeRoom();
+  const AnswerPtr answer = std::make_shared<Answer>();
+  answer->asking = true;
+  answers_[key] = answer;
+  answer->allowed =
+      co_await Review(std::move(user), std::move(namespace_name), std::move(metric), deadline);
+  answer->asking = false;
+  answer->until = clock_.SteadyNow() + options_.ttl;
+  if (!answer->allowed.ok()) answers_.erase(key);  // a failure is not remembered
+  answer->answered.NotifyAll();
+  co_return answer->allowed;
+}
+
+host::Task<absl::StatusOr<bool>> Authorizer::Wait(AnswerPtr answer, host::Deadline deadline) {
+  const bool notified = co_await answer->answered.WaitUntil(clock_, deadline.time());
+  if (answer->asking || !notified)
+    co_return absl::DeadlineExceededError("the API server did not answer a review in time");
+  co_return answer->allowed;
 }
 
 host::Task<absl::StatusOr<bool>> Authorizer::Review(UserInfo user, std::string namespace_name,
@@ -102,7 +109,7 @@ host::Task<absl::StatusOr<bool>> Authorizer::Review(UserInfo user, std::string n
   absl::StatusOr<json::value> answer =
       co_await api_.Create(kube::SubjectAccessReviews(), "", ReviewOf(user, namespace_name, metric),
                            kube::WriteOptions{}, deadline.Within(clock_, options_.review_timeout));
-  if (!answer.ok()) co_return answer.status();
+  if (!answer.ok()) co_return NoAnswer(answer.status());
   bool allowed = false;
   bool denied = false;
   api::ObjectReader reader("", *answer);
@@ -112,16 +119,19 @@ host::Task<absl::StatusOr<bool>> Authorizer::Review(UserInfo user, std::string n
     status_reader.Read("denied", denied);
     reader.Merge(status_reader.status());
   }
-  if (!reader.status().ok()) co_return reader.status();
+  if (!reader.status().ok()) co_return NoAnswer(reader.status());
   co_return allowed && !denied;
 }
 
-void Authorizer::DropOld() {
+void Authorizer::MakeRoom() {
   if (answers_.size() < options_.most_entries) return;
   const host::SteadyTime now = clock_.SteadyNow();
   absl::erase_if(answers_, [&](const auto& entry) {
     return !entry.second->asking && entry.second->until <= now;
   });
+  if (answers_.size() < options_.most_entries) return;
+  // Somebody asks for very many metrics that they may not read: all ask anew.
+  absl::erase_if(answers_, [](const auto& entry) { return !entry.second->asking; });
 }
 
 }  // namespace outrigger::controller::adapter

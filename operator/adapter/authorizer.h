@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 #include <absl/time/time.h>
 
 #include <memory>
@@ -20,8 +21,10 @@ namespace outrigger::controller::adapter {
 // if not, for the exact namespace and metric. Equal questions at one time become one. Never open on
 // failure. Members of system:masters may all.
 //
-// Use on the core strand. OK; PERMISSION_DENIED naming user, verb and resource; else the API
-// server's error. Source: design.md section 5.
+// Use on the core strand; outlive its questions. OK; PERMISSION_DENIED naming user, verb and
+// resource: this user may not; DEADLINE_EXCEEDED, UNAVAILABLE: the API server did not answer;
+// INTERNAL: it refused the question, most likely because we may not create reviews. Source:
+// design.md section 5.
 class Authorizer {
  public:
   struct Options {
@@ -36,20 +39,22 @@ class Authorizer {
                                      host::Deadline deadline);
 
  private:
+  // One question. While `asking`, all who ask the same wait for `answered`.
   struct Answer {
-    bool known = false;
     bool asking = false;
-    bool allowed = false;
-    host::SteadyTime until;
+    absl::StatusOr<bool> allowed = false;  // once answered
+    host::SteadyTime until = host::SteadyTime::InfinitePast();
     host::Event answered;
   };
   using AnswerPtr = std::shared_ptr<Answer>;
 
+  // May `user` list this metric of this namespace; "" for both: all of the group.
   host::Task<absl::StatusOr<bool>> Ask(UserInfo user, std::string namespace_name,
                                        std::string metric, host::Deadline deadline);
   host::Task<absl::StatusOr<bool>> Review(UserInfo user, std::string namespace_name,
                                           std::string metric, host::Deadline deadline);
-  void DropOld();
+  host::Task<absl::StatusOr<bool>> Wait(AnswerPtr answer, host::Deadline deadline);
+  void MakeRoom();
 
   host::Clock& clock_;
   kube::Api& api_;

@@ -3,8 +3,8 @@
 
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
-#include <sys/stat.h>
 
+#include <array>
 #include <atomic>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -16,10 +16,13 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
+#include <chrono>
+#include <optional>
 #include <set>
 
 #include "host/base/event.h"
 #include "host/base/mutex.h"
+#include "operator/adapter/serving_certificate.h"
 
 namespace outrigger::controller::adapter {
 namespace {
@@ -28,45 +31,58 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+using RequestParser = http::request_parser<http::empty_body>;
 
 constexpr auto kUseTuple = asio::as_tuple(asio::use_awaitable);
 constexpr uint32_t kLongestHeader = 32 * 1024;
-constexpr absl::Duration kCertificateCheck = absl::Seconds(2);
+constexpr std::chrono::seconds kHandshakeTimeout(10);
+constexpr std::chrono::seconds kWriteTimeout(30);
+constexpr std::chrono::seconds kCloseTimeout(1);
+constexpr size_t kMostDiscarded = 256 * 1024;
 
-// Changes when a file is replaced, also through the symbolic links of a mounted Secret.
-std::string FileStamp(const std::string& path) {
-  struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) return "absent";
-  return absl::StrCat(info.st_ino, "/", info.st_size, "/", info.st_mtim.tv_sec, ".",
-                      info.st_mtim.tv_nsec);
-}
-
-absl::StatusOr<std::shared_ptr<asio::ssl::context>> LoadTls(const HttpServer::Options& options) {
-  auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
-  boost::system::error_code error;
-  context->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
-                       asio::ssl::context::no_tlsv1_1);
-  context->use_certificate_chain_file(options.cert_file, error);
-  if (error)
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tls-cert-file ", options.cert_file, ": ", error.message()));
-  context->use_private_key_file(options.key_file, asio::ssl::context::pem, error);
-  if (error)
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tls-key-file ", options.key_file, ": ", error.message()));
-  if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("--tls-key-file ", options.key_file,
-                                                   ": is not the key of ", options.cert_file));
+// The answer to what is no HTTP request that we take; nullopt: the client just went away.
+std::optional<HttpResponse> Refusal(const boost::system::error_code& error) {
+  const bool of_http = error.category() == make_error_code(http::error::bad_method).category();
+  if (!of_http || error == http::error::end_of_stream || error == http::error::partial_message)
+    return std::nullopt;
+  HttpResponse refusal{.code = 400, .content_type = "text/plain", .close = true};
+  refusal.body = absl::StrCat("bad request: ", error.message(), "\n");
+  if (error == http::error::header_limit) {
+    refusal.code = 431;
+    refusal.body =
+        absl::StrCat("want headers of at most ", kLongestHeader, " bytes in all, got more\n");
   }
-  // Asks for a certificate and takes any: who it is, is decided for each request by the CAs of that
-  // moment.
-  context->set_verify_mode(asio::ssl::verify_peer, error);
-  context->set_verify_callback([](bool, asio::ssl::verify_context&) { return true; }, error);
-  // Resumed sessions would come without the certificate.
-  SSL_CTX_set_session_cache_mode(context->native_handle(), SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_TICKET);
-  return context;
+  return refusal;
 }
+
+std::shared_ptr<const HttpRequest> ToRequest(const http::request<http::empty_body>& message,
+                                             std::shared_ptr<const PeerCertificate> peer) {
+  auto request = std::make_shared<HttpRequest>();
+  request->method = std::string(message.method_string());
+  request->target = std::string(message.target());
+  for (const auto& field : message) {
+    request->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  request->peer = std::move(peer);
+  return request;
+}
+
+http::response<http::string_body> ToMessage(HttpResponse answer, bool head, bool keep_alive) {
+  http::response<http::string_body> message;
+  message.result(static_cast<unsigned>(answer.code));
+  message.version(11);
+  message.set(http::field::content_type, answer.content_type);
+  message.set(http::field::cache_control, "no-cache, private");
+  message.keep_alive(keep_alive);
+  message.content_length(answer.body.size());
+  if (!head) message.body() = std::move(answer.body);
+  return message;
+}
+
+// Says goodbye in TLS; there is nothing to say in plain TCP.
+host::Task<void> CloseTls(TlsStream& stream) { co_await stream.async_shutdown(kUseTuple); }
+host::Task<void> CloseTls(beast::tcp_stream&) { co_return; }
 
 }  // namespace
 
@@ -78,36 +94,26 @@ std::vector<std::string> HttpRequest::Header(absl::string_view name) const {
   return values;
 }
 
+// Kept by the server and by each of its coroutines.
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
+  // A connection that is open. `idle`: nobody waits for an answer on it, so it may be cut.
+  struct Link {
+    beast::tcp_stream& stream;
+    bool idle = true;
+  };
+  class OpenLink;
+
   State(host::Executor executor, host::Clock& clock, host::Logger log, HttpHandler handler,
         Options options)
       : executor(std::move(executor)),
         clock(clock),
-        log(std::move(log)),
+        log(log.With({{"server", options.name}})),
         handler(std::move(handler)),
         options(std::move(options)),
+        certificate(this->options.cert_file, this->options.key_file, clock, this->log),
         acceptor(asio::make_strand(this->executor)) {}
 
-  const host::Executor executor;
-  host::Clock& clock;
-  const host::Logger log;
-  const HttpHandler handler;
-  const Options options;
-
-  tcp::acceptor acceptor;
-  uint16_t port = 0;
-  std::atomic<bool> draining = false;
-  std::atomic<bool> stopping = false;
-  host::Event changed;
-
-  host::Mutex mutex;
-  size_t running ABSL_GUARDED_BY(mutex) = 0;  // coroutines: the accept loop and connections
-  std::set<beast::tcp_stream*> open ABSL_GUARDED_BY(mutex);
-  std::shared_ptr<asio::ssl::context> tls ABSL_GUARDED_BY(mutex);
-  std::string tls_stamp ABSL_GUARDED_BY(mutex);
-  host::SteadyTime tls_checked ABSL_GUARDED_BY(mutex);
-
-  bool with_tls() const { return !options.cert_file.empty(); }
+  bool WithTls() const { return !options.cert_file.empty(); }
 
   void Enter() {
     host::MutexLock lock(&mutex);
@@ -123,42 +129,69 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
     return running;
   }
 
-  std::shared_ptr<asio::ssl::context> CurrentTls() {
+  void SetIdle(Link& link, bool idle) {
     host::MutexLock lock(&mutex);
-    const host::SteadyTime now = clock.SteadyNow();
-    if (now - tls_checked < kCertificateCheck) return tls;
-    tls_checked = now;
-    const std::string stamp = FileStamp(options.cert_file) + FileStamp(options.key_file);
-    if (stamp == tls_stamp) return tls;
-    tls_stamp = stamp;
-    absl::StatusOr<std::shared_ptr<asio::ssl::context>> loaded = LoadTls(options);
-    if (loaded.ok()) {
-      tls = *std::move(loaded);
-      log.Info("serving certificate was read again", {{"server", options.name}});
-    } else {
-      log.Error("the new serving certificate is not usable; the old one stays in use",
-                {{"server", options.name}, {"error", loaded.status().message()}});
-    }
-    return tls;
+    link.idle = idle;
   }
-
-  void CloseAll() {
-    host::MutexLock lock(&mutex);
-    for (beast::tcp_stream* stream : open) {
-      asio::post(stream->get_executor(), [self = shared_from_this(), stream] {
-        host::MutexLock again(&self->mutex);
-        if (self->open.contains(stream)) stream->cancel();
-      });
-    }
-  }
+  void Cut(bool busy_ones_too);
 
   host::Task<void> Accept();
   host::Task<void> Connection(tcp::socket socket);
   template <typename Stream>
-  host::Task<void> Serve(Stream& stream, beast::tcp_stream& lowest, PeerCertificate peer);
-  host::Task<HttpResponse> Answer(const http::request<http::empty_body>& message,
-                                  const PeerCertificate& peer);
+  host::Task<void> Serve(Stream& stream, Link& link, std::shared_ptr<const PeerCertificate> peer);
+  template <typename Stream>
+  host::Task<bool> ServeOne(Stream& stream, Link& link, beast::flat_buffer& buffer,
+                            std::shared_ptr<const PeerCertificate> peer);
+  template <typename Stream>
+  host::Task<void> Close(Stream& stream, Link& link);
+
+  const host::Executor executor;
+  host::Clock& clock;
+  const host::Logger log;
+  const HttpHandler handler;
+  const Options options;
+
+  ServingCertificate certificate;
+  tcp::acceptor acceptor;
+  uint16_t port = 0;
+  std::atomic<bool> draining = false;
+  std::atomic<bool> stopping = false;
+  host::Event changed;
+
+  host::Mutex mutex;
+  size_t running ABSL_GUARDED_BY(mutex) = 0;  // coroutines: the accept loop and connections
+  std::set<Link*> open ABSL_GUARDED_BY(mutex);
 };
+
+// A Link for as long as its connection is open, so that Stop() finds it.
+class HttpServer::State::OpenLink {
+ public:
+  OpenLink(State& state, beast::tcp_stream& stream) : state_(state), link_{stream} {
+    host::MutexLock lock(&state_.mutex);
+    state_.open.insert(&link_);
+  }
+  ~OpenLink() {
+    host::MutexLock lock(&state_.mutex);
+    state_.open.erase(&link_);
+  }
+  OpenLink(const OpenLink&) = delete;
+  OpenLink& operator=(const OpenLink&) = delete;
+  Link& link() { return link_; }
+
+ private:
+  State& state_;
+  Link link_;
+};
+
+void HttpServer::State::Cut(bool busy_ones_too) {
+  host::MutexLock lock(&mutex);
+  for (Link* link : open) {
+    asio::post(link->stream.get_executor(), [self = shared_from_this(), link, busy_ones_too] {
+      host::MutexLock again(&self->mutex);
+      if (self->open.contains(link) && (link->idle || busy_ones_too)) link->stream.cancel();
+    });
+  }
+}
 
 host::Task<void> HttpServer::State::Accept() {
   std::shared_ptr<State> self = shared_from_this();
@@ -167,7 +200,7 @@ host::Task<void> HttpServer::State::Accept() {
     if (stopping) break;
     if (error) {
       // Out of descriptors, most likely: a short pause instead of a busy loop.
-      log.Warning("accept failed", {{"server", options.name}, {"error", error.message()}});
+      log.Warning("accept failed", {{"error", error.message()}});
       co_await clock.Sleep(absl::Milliseconds(100));
       continue;
     }
@@ -184,81 +217,73 @@ host::Task<void> HttpServer::State::Connection(tcp::socket socket) {
   std::shared_ptr<State> self = shared_from_this();
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  if (with_tls()) {
-    const std::shared_ptr<asio::ssl::context> context = CurrentTls();
-    beast::ssl_stream<beast::tcp_stream> stream(beast::tcp_stream(std::move(socket)), *context);
-    beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
-    {
-      host::MutexLock lock(&mutex);
-      open.insert(&lowest);
-    }
-    lowest.expires_after(std::chrono::seconds(10));
+  if (WithTls()) {
+    const std::shared_ptr<asio::ssl::context> context = certificate.Current();
+    TlsStream stream(beast::tcp_stream(std::move(socket)), *context);
+    OpenLink open_link(*this, stream.next_layer());
+    stream.next_layer().expires_after(kHandshakeTimeout);
     auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::server, kUseTuple);
-    if (!error) co_await Serve(stream, lowest, ReadPeerCertificate(stream.native_handle()));
-    host::MutexLock lock(&mutex);
-    open.erase(&lowest);
+    if (!error)
+      co_await Serve(stream, open_link.link(), ReadPeerCertificate(stream.native_handle()));
   } else {
     beast::tcp_stream stream(std::move(socket));
-    {
-      host::MutexLock lock(&mutex);
-      open.insert(&stream);
-    }
-    co_await Serve(stream, stream, PeerCertificate());
-    host::MutexLock lock(&mutex);
-    open.erase(&stream);
+    OpenLink open_link(*this, stream);
+    co_await Serve(stream, open_link.link(), std::make_shared<const PeerCertificate>());
   }
   Leave();
 }
 
 template <typename Stream>
-host::Task<void> HttpServer::State::Serve(Stream& stream, beast::tcp_stream& lowest,
-                                          PeerCertificate peer) {
+host::Task<void> HttpServer::State::Serve(Stream& stream, Link& link,
+                                          std::shared_ptr<const PeerCertificate> peer) {
   beast::flat_buffer buffer;
-  while (!stopping) {
-    http::request_parser<http::empty_body> parser;
-    parser.header_limit(kLongestHeader);
-    parser.body_limit(0);
-    lowest.expires_after(absl::ToChronoSeconds(options.idle_timeout));
-    auto [read_error, size_read] = co_await http::async_read(stream, buffer, parser, kUseTuple);
-    const bool bad = read_error == http::error::body_limit ||
-                     read_error == http::error::unexpected_body ||
-                     read_error == http::error::header_limit;
-    if (read_error && !bad) co_return;
-    lowest.expires_never();  // the handler has its own deadline
-    HttpResponse answer;
-    if (bad) {
-      answer = {.code = read_error == http::error::header_limit ? 431 : 413,
-                .body = absl::StrCat(read_error.message(), "\n"),
-                .content_type = "text/plain",
-                .close = true};
-    } else {
-      answer = co_await Answer(parser.get(), peer);
-    }
-    http::response<http::string_body> response;
-    response.result(static_cast<unsigned>(answer.code));
-    response.version(11);
-    response.set(http::field::content_type, answer.content_type);
-    response.set(http::field::cache_control, "no-cache, private");
-    response.keep_alive(!answer.close && !draining && parser.get().keep_alive());
-    response.body() = std::move(answer.body);
-    response.prepare_payload();
-    lowest.expires_after(std::chrono::seconds(30));
-    const bool keep_alive = response.keep_alive();
-    auto [write_error, size_written] = co_await http::async_write(stream, response, kUseTuple);
-    if (write_error || !keep_alive) co_return;
-  }
+  bool more = true;
+  while (more && !stopping) more = co_await ServeOne(stream, link, buffer, peer);
+  co_await Close(stream, link);
 }
 
-host::Task<HttpResponse> HttpServer::State::Answer(const http::request<http::empty_body>& message,
-                                                   const PeerCertificate& peer) {
-  auto request = std::make_shared<HttpRequest>();
-  request->method = std::string(message.method_string());
-  request->target = std::string(message.target());
-  for (const auto& field : message) {
-    request->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+// False: the connection is to be closed.
+template <typename Stream>
+host::Task<bool> HttpServer::State::ServeOne(Stream& stream, Link& link, beast::flat_buffer& buffer,
+                                             std::shared_ptr<const PeerCertificate> peer) {
+  RequestParser parser;
+  parser.header_limit(kLongestHeader);
+  link.stream.expires_after(absl::ToChronoSeconds(options.idle_timeout));
+  auto [read_error, size_read] =
+      co_await http::async_read_header(stream, buffer, parser, kUseTuple);
+  std::optional<HttpResponse> answer;
+  if (read_error) answer = Refusal(read_error);
+  if (read_error && !answer) co_return false;
+  SetIdle(link, false);
+  link.stream.expires_never();  // the handler has its own deadline
+  if (!answer) answer = co_await handler(ToRequest(parser.get(), peer));
+  // A body is not read: what follows on the connection would be taken for the next request.
+  const bool keep_alive = !read_error && parser.is_done() && parser.get().keep_alive() &&
+                          !answer->close && !draining && !stopping;
+  const bool head = parser.get().method() == http::verb::head;
+  http::response<http::string_body> message = ToMessage(*std::move(answer), head, keep_alive);
+  link.stream.expires_after(kWriteTimeout);
+  auto [write_error, size_written] = co_await http::async_write(stream, message, kUseTuple);
+  SetIdle(link, true);
+  co_return keep_alive && !write_error;
+}
+
+// Closes our direction first and reads what the client still sends: closed with unread bytes, the
+// connection would be reset, and the client might never see the answer.
+template <typename Stream>
+host::Task<void> HttpServer::State::Close(Stream& stream, Link& link) {
+  link.stream.expires_after(kCloseTimeout);
+  co_await CloseTls(stream);
+  boost::system::error_code error;
+  link.stream.socket().shutdown(tcp::socket::shutdown_send, error);
+  std::array<char, 4096> discarded;
+  size_t total = 0;
+  while (!error && !stopping && total < kMostDiscarded) {
+    auto [read_error, size] =
+        co_await link.stream.async_read_some(asio::buffer(discarded), kUseTuple);
+    error = read_error;
+    total += size;
   }
-  request->peer = peer;
-  co_return co_await handler(std::move(request));
 }
 
 HttpServer::HttpServer(host::Executor executor, host::Clock& clock, host::Logger log,
@@ -271,13 +296,8 @@ HttpServer::~HttpServer() = default;
 absl::Status HttpServer::Start() {
   State& state = *state_;
   const Options& options = state.options;
-  if (state.with_tls()) {
-    absl::StatusOr<std::shared_ptr<asio::ssl::context>> tls = LoadTls(options);
-    if (!tls.ok()) return tls.status();
-    host::MutexLock lock(&state.mutex);
-    state.tls = *std::move(tls);
-    state.tls_stamp = FileStamp(options.cert_file) + FileStamp(options.key_file);
-    state.tls_checked = state.clock.SteadyNow();
+  if (state.WithTls()) {
+    if (absl::Status loaded = state.certificate.Load(); !loaded.ok()) return loaded;
   }
   boost::system::error_code error;
   const asio::ip::address address = asio::ip::make_address(options.address, error);
@@ -311,8 +331,9 @@ host::Task<void> HttpServer::Stop() {
     boost::system::error_code ignored;
     state->acceptor.close(ignored);
   });
+  const host::SteadyTime patience = state->clock.SteadyNow() + state->options.stop_grace;
   while (state->Running() > 0) {
-    state->CloseAll();
+    state->Cut(/*busy_ones_too=*/state->clock.SteadyNow() >= patience);
     // Again now and then: a connection may have been between accept and its place in the list.
     co_await state->changed.WaitUntil(state->clock,
                                       state->clock.SteadyNow() + absl::Milliseconds(100));

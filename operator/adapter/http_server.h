@@ -22,7 +22,7 @@ struct HttpRequest {
   std::string method;
   std::string target;                                        // path and query, as sent
   std::vector<std::pair<std::string, std::string>> headers;  // as sent
-  PeerCertificate peer;                                      // empty without TLS
+  std::shared_ptr<const PeerCertificate> peer;               // never nullptr
 
   std::vector<std::string> Header(absl::string_view name) const;
 };
@@ -39,11 +39,11 @@ using HttpHandler = std::function<host::Task<HttpResponse>(std::shared_ptr<const
 // A small HTTP/1.1 server with keep-alive, over TLS or plain, on the executor that it is given
 // (several threads may run it; each connection has a strand). It asks for a client certificate and
 // leaves judging it to the handler. The serving certificate is read again when its files change;
-// connections that are open keep the one that they began with, and a broken file keeps the old one
-// in use.
+// connections that are open keep the one that they began with (see ServingCertificate).
 //
-// A request has no body, at most 32 KiB of headers, and ends with its connection after 90 s of
-// silence. HTTP/2 is not offered: the aggregator keeps its idle HTTP/1.1 connections.
+// What is no HTTP is answered with 400, more than 32 KiB of headers with 431. Bodies are not read:
+// the handler answers by method, target and headers, and the connection ends after it. HTTP/2 is
+// not offered: the aggregator keeps its idle HTTP/1.1 connections.
 class HttpServer {
  public:
   struct Options {
@@ -53,7 +53,10 @@ class HttpServer {
     std::string cert_file;  // PEM chain; "" = no TLS
     std::string key_file;
     size_t most_connections = 2048;
-    absl::Duration idle_timeout = absl::Seconds(90);
+    // Longer than the 90 s of Go's clients, so that they close an idle connection and not we, just
+    // when a request comes.
+    absl::Duration idle_timeout = absl::Seconds(120);
+    absl::Duration stop_grace = absl::Seconds(3);  // see Stop()
   };
   HttpServer(host::Executor executor, host::Clock& clock, host::Logger log, HttpHandler handler,
              Options options);
@@ -64,7 +67,9 @@ class HttpServer {
   uint16_t port() const;
   // Serves on, but every answer closes its connection: so that clients go elsewhere before we end.
   void Drain();
-  // Accepts nothing more, ends all connections, and returns when none is left.
+  // Accepts nothing more and ends idle connections at once; those whose request is being answered
+  // after their answer, or after `stop_grace`. Returns when none is left and no handler runs. Must
+  // have returned before the server goes.
   host::Task<void> Stop();
 
  private:

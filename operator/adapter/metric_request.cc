@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/adapter/metric_request.h"
 
-#include <absl/strings/ascii.h>
 #include <absl/strings/escaping.h>
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "host/base/status.h"
+#include "operator/adapter/percent_encoding.h"
 #include "operator/api/label_selector.h"
 #include "operator/api/scaled_object.h"
 
@@ -19,34 +19,6 @@ namespace {
 
 constexpr absl::string_view kMetricPrefix = "/apis/external.metrics.k8s.io/v1beta1/namespaces/";
 constexpr size_t kLongestTarget = 8192;
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-// `plus_is_space` in a query only.
-absl::StatusOr<std::string> PercentDecode(absl::string_view text, bool plus_is_space) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus_is_space) {
-      out += ' ';
-    } else if (text[i] != '%') {
-      out += text[i];
-    } else {
-      const int high = i + 2 < text.size() ? HexValue(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? HexValue(text[i + 2]) : -1;
-      if (high < 0 || low < 0) {
-        return absl::InvalidArgumentError(absl::StrCat("want two hex digits after '%', got \"",
-                                                       absl::CHexEscape(text.substr(i, 3)), "\""));
-      }
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-  }
-  return out;
-}
 
 // Sets scaled_object and the rest of the selector.
 absl::Status ReadSelector(absl::string_view text, polling::MetricRead& read) {
@@ -64,6 +36,18 @@ absl::Status ReadSelector(absl::string_view text, polling::MetricRead& read) {
   return absl::OkStatus();
 }
 
+// The first labelSelector of the query, as Kubernetes takes it; "" if there is none.
+absl::StatusOr<std::string> SelectorOf(absl::string_view query) {
+  for (absl::string_view pair : absl::StrSplit(query, '&')) {
+    const std::pair<absl::string_view, absl::string_view> parameter =
+        absl::StrSplit(pair, absl::MaxSplits('=', 1));
+    if (parameter.first != "labelSelector") continue;
+    absl::StatusOr<std::string> selector = PercentDecode(parameter.second, Plus::kIsSpace);
+    return selector.ok() ? selector : host::Annotate(selector.status(), "labelSelector");
+  }
+  return std::string();
+}
+
 absl::StatusOr<MetricRequest> ReadMetric(MetricRequest request, absl::string_view rest,
                                          absl::string_view query) {
   const std::vector<absl::string_view> parts = absl::StrSplit(rest, '/');
@@ -71,15 +55,9 @@ absl::StatusOr<MetricRequest> ReadMetric(MetricRequest request, absl::string_vie
     return absl::NotFoundError(absl::StrCat("want ", kMetricPrefix, "{namespace}/{metric}, got ",
                                             absl::CHexEscape(request.path)));
   }
-  ASSIGN_OR_RETURN(request.read.namespace_name, PercentDecode(parts[0], false));
-  ASSIGN_OR_RETURN(request.read.metric_name, PercentDecode(parts[1], false));
-  std::string selector;
-  for (absl::string_view pair : absl::StrSplit(query, '&')) {
-    const std::pair<absl::string_view, absl::string_view> parameter =
-        absl::StrSplit(pair, absl::MaxSplits('=', 1));
-    if (parameter.first != "labelSelector") continue;
-    ASSIGN_OR_RETURN(selector, PercentDecode(parameter.second, true));
-  }
+  ASSIGN_OR_RETURN(request.read.namespace_name, PercentDecode(parts[0], Plus::kIsPlus));
+  ASSIGN_OR_RETURN(request.read.metric_name, PercentDecode(parts[1], Plus::kIsPlus));
+  ASSIGN_OR_RETURN(const std::string selector, SelectorOf(query));
   RETURN_IF_ERROR(ReadSelector(selector, request.read));
   return request;
 }
@@ -107,8 +85,10 @@ absl::StatusOr<MetricRequest> ParseMetricRequest(absl::string_view target) {
     request.route = Route::kVersion;
   } else if (path == "/version") {
     request.route = Route::kServerVersion;
-  } else if (path == "/openapi/v2" || path == "/openapi/v3") {
-    request.route = Route::kOpenApi;
+  } else if (path == "/openapi/v2") {
+    request.route = Route::kOpenApiV2;
+  } else if (path == "/openapi/v3") {
+    request.route = Route::kOpenApiV3;
   } else if (absl::StartsWith(path, kMetricPrefix)) {
     return ReadMetric(std::move(request), path.substr(kMetricPrefix.size()), split.second);
   } else {

@@ -13,7 +13,16 @@ namespace outrigger::controller::adapter {
 inline constexpr char kExternalMetricsGroup[] = "external.metrics.k8s.io";
 
 // What a request path of the metrics API asks for.
-enum class Route { kHealth, kApis, kGroup, kVersion, kServerVersion, kOpenApi, kMetric };
+enum class Route {
+  kHealth,
+  kApis,
+  kGroup,
+  kVersion,
+  kServerVersion,
+  kOpenApiV2,
+  kOpenApiV3,
+  kMetric
+};
 
 struct MetricRequest {
   Route route = Route::kMetric;

@@ -81,6 +81,14 @@ json::object ResourceList() {
 
 HttpResponse JsonResponse(const json::object& body) { return {.body = json::serialize(body)}; }
 
+// The aggregator merges these into its own documents and complains about a server without them. A
+// value has no schema that anybody needs.
+json::object OpenApiV2() {
+  return {{"swagger", "2.0"},
+          {"info", {{"title", "Outrigger"}, {"version", OUTRIGGER_VERSION}}},
+          {"paths", json::object()}};
+}
+
 HttpResponse Discovery(Route route) {
   switch (route) {
     case Route::kApis:
@@ -89,8 +97,26 @@ HttpResponse Discovery(Route route) {
       return JsonResponse(ApiGroup());
     case Route::kServerVersion:
       return JsonResponse({{"gitVersion", OUTRIGGER_VERSION}, {"platform", "linux"}});
+    case Route::kOpenApiV2:
+      return JsonResponse(OpenApiV2());
+    case Route::kOpenApiV3:
+      return JsonResponse({{"paths", json::object()}});
     default:
       return JsonResponse(ResourceList());
+  }
+}
+
+// PERMISSION_DENIED is the user's; see Authorizer.
+int HttpCodeOfAuthorization(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    case absl::StatusCode::kUnavailable:
+      return 503;
+    default:
+      return 500;
   }
 }
 
@@ -109,17 +135,9 @@ HttpResponse StatusResponse(int http_code, absl::string_view message) {
 }
 
 int HttpCodeOfRead(const absl::Status& status) {
-  if (host::IsPluginUnreachable(status)) return 503;
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-      return 404;
-    case absl::StatusCode::kFailedPrecondition:
-      return absl::StrContains(status.message(), "not synced") ? 503 : 500;
-    case absl::StatusCode::kDeadlineExceeded:
-      return 504;
-    default:
-      return 500;
-  }
+  if (host::IsPluginUnreachable(status) || polling::IsNotSynced(status)) return 503;
+  if (polling::IsNoSuchMetric(status)) return 404;
+  return absl::IsDeadlineExceeded(status) ? 504 : 500;
 }
 
 std::string PrintMetricList(const std::vector<polling::MetricReading>& readings) {
@@ -149,9 +167,9 @@ std::string PrintMetricList(const std::vector<polling::MetricReading>& readings)
 }
 
 absl::StatusOr<UserInfo> MetricsApi::Who(const HttpRequest& request) const {
-  const std::shared_ptr<const RequestHeaderConfig> config = config_.Current();
   return Authenticate(
-      config.get(), request.peer, [&](absl::string_view name) { return request.Header(name); },
+      config_.Current(), *request.peer, clock_.WallNow(),
+      [&](absl::string_view name) { return request.Header(name); },
       [&](absl::string_view prefix) {
         std::vector<std::pair<std::string, std::string>> found;
         for (const auto& [key, value] : request.headers) {
@@ -163,46 +181,42 @@ absl::StatusOr<UserInfo> MetricsApi::Who(const HttpRequest& request) const {
 }
 
 host::Task<HttpResponse> MetricsApi::Handle(std::shared_ptr<const HttpRequest> request) {
-  absl::StatusOr<MetricRequest> parsed = ParseMetricRequest(request->target);
+  const host::SteadyTime start = clock_.SteadyNow();
+  const absl::StatusOr<MetricRequest> parsed = ParseMetricRequest(request->target);
+  HttpResponse response = co_await Dispatch(std::move(request), parsed);
+  // A selector that is no selector was meant for a metric, too.
+  if (parsed.ok() ? parsed->route == Route::kMetric : !absl::IsNotFound(parsed.status()))
+    metrics_.MetricRead(response.code, clock_.SteadyNow() - start);
+  co_return response;
+}
+
+host::Task<HttpResponse> MetricsApi::Dispatch(std::shared_ptr<const HttpRequest> request,
+                                              const absl::StatusOr<MetricRequest>& parsed) {
   if (parsed.ok() && parsed->route == Route::kHealth)
     co_return HttpResponse{.body = "ok", .content_type = "text/plain"};
-  const absl::StatusOr<UserInfo> user = Who(*request);
+  absl::StatusOr<UserInfo> user = Who(*request);
   if (!user.ok())
     co_return StatusResponse(absl::IsUnavailable(user.status()) ? 503 : 401,
                              user.status().message());
-  if (!parsed.ok())
-    co_return StatusResponse(absl::IsNotFound(parsed.status()) ? 404 : 400,
-                             parsed.status().message());
+  if (absl::IsNotFound(parsed.status())) co_return StatusResponse(404, parsed.status().message());
   if (request->method != "GET")
     co_return StatusResponse(405, absl::StrCat("want GET, got ", request->method));
-  // The aggregator copes without our OpenAPI: it has nothing to say about values.
-  if (parsed->route == Route::kOpenApi) co_return StatusResponse(404, "no OpenAPI is served");
+  if (!parsed.ok()) co_return StatusResponse(400, parsed.status().message());
   if (parsed->route != Route::kMetric) co_return Discovery(parsed->route);
-  host::Task<HttpResponse> on_core = HandleMetric(*user, parsed->read);
+  host::Task<HttpResponse> on_core = ReadMetric(*std::move(user), parsed->read);
   co_return co_await boost::asio::co_spawn(core_, std::move(on_core), boost::asio::use_awaitable);
 }
 
-host::Task<HttpResponse> MetricsApi::HandleMetric(UserInfo user, polling::MetricRead read) {
-  const host::SteadyTime start = clock_.SteadyNow();
+host::Task<HttpResponse> MetricsApi::ReadMetric(UserInfo user, polling::MetricRead read) {
   const host::Deadline deadline = host::Deadline::After(clock_, options_.read_timeout);
   const absl::Status may = co_await authorizer_.Authorize(std::move(user), read.namespace_name,
                                                           read.metric_name, deadline);
-  HttpResponse response;
-  if (absl::IsPermissionDenied(may)) {
-    response = StatusResponse(403, may.message());
-  } else if (!may.ok()) {
-    response = StatusResponse(absl::IsDeadlineExceeded(may) ? 504 : 500, may.message());
-  } else {
-    absl::StatusOr<std::vector<polling::MetricReading>> readings =
-        co_await source_.Read(std::move(read), deadline);
-    if (readings.ok()) {
-      response.body = PrintMetricList(*readings);
-    } else {
-      response = StatusResponse(HttpCodeOfRead(readings.status()), readings.status().message());
-    }
-  }
-  metrics_.MetricRead(response.code, clock_.SteadyNow() - start);
-  co_return response;
+  if (!may.ok()) co_return StatusResponse(HttpCodeOfAuthorization(may), may.message());
+  const absl::StatusOr<std::vector<polling::MetricReading>> readings =
+      co_await source_.Read(std::move(read), deadline);
+  if (!readings.ok())
+    co_return StatusResponse(HttpCodeOfRead(readings.status()), readings.status().message());
+  co_return HttpResponse{.body = PrintMetricList(*readings)};
 }
 
 }  // namespace outrigger::controller::adapter

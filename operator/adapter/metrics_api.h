@@ -8,6 +8,7 @@
 #include "host/base/logging.h"
 #include "operator/adapter/authorizer.h"
 #include "operator/adapter/http_server.h"
+#include "operator/adapter/metric_request.h"
 #include "operator/adapter/request_header_config.h"
 #include "operator/polling/metric_source.h"
 #include "operator/runtime/metrics_sink.h"
@@ -17,12 +18,17 @@ namespace outrigger::controller::adapter {
 // The handler of external.metrics.k8s.io/v1beta1: who asks, may they, what is it, answer. Requests
 // come on the server's executor and hop to the core strand for authorisation and the read.
 //
-//   400 bad path or selector     401, 403 who and whether          404 no such ScaledObject or
-//   metric 503 not synced, plugin unreachable, breaker open (with Connection: close: another
-//   replica may do better) 504 deadline                 500 the scaler's own error        never a
-//   redirect
+//   400  bad path or selector
+//   401  who asks is not known      403  may not
+//   404  no such path, ScaledObject or metric
+//   405  not GET
+//   500  the scaler's own error; we may not ask the API server
+//   503  not synced, plugin unreachable, breaker open, API server unreachable; with
+//        `Connection: close`, for another replica may do better
+//   504  deadline
 //
-// Source: design.md section 5; spec/adapter.md.
+// Never a redirect. Errors are metav1.Status. Discovery names one placeholder resource, whatever
+// ScaledObjects exist. Source: design.md section 5; spec/adapter.md.
 class MetricsApi {
  public:
   struct Options {
@@ -42,7 +48,9 @@ class MetricsApi {
   host::Task<HttpResponse> Handle(std::shared_ptr<const HttpRequest> request);
 
  private:
-  host::Task<HttpResponse> HandleMetric(UserInfo user, polling::MetricRead read);
+  host::Task<HttpResponse> Dispatch(std::shared_ptr<const HttpRequest> request,
+                                    const absl::StatusOr<MetricRequest>& parsed);
+  host::Task<HttpResponse> ReadMetric(UserInfo user, polling::MetricRead read);
   absl::StatusOr<UserInfo> Who(const HttpRequest& request) const;
 
   const host::Executor core_;
@@ -56,7 +64,7 @@ class MetricsApi {
 
 // metav1.Status with code and reason by `http_code`.
 HttpResponse StatusResponse(int http_code, absl::string_view message);
-// The HTTP code of a failed read.
+// The HTTP code of a failed read, by what MetricSource::Read() returned.
 int HttpCodeOfRead(const absl::Status& status);
 // ExternalMetricValueList.
 std::string PrintMetricList(const std::vector<polling::MetricReading>& readings);

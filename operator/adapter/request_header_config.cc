@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/adapter/request_header_config.h"
 
+#include <absl/strings/escaping.h>
 #include <absl/strings/str_cat.h>
 
 #include <boost/json/object.hpp>
@@ -25,12 +26,14 @@ absl::Status ReadList(const std::map<std::string, std::string>& data, const std:
   if (it == data.end() || it->second.empty()) return absl::OkStatus();
   boost::json::error_code error;
   const boost::json::value value = boost::json::parse(it->second, error);
-  if (error || !value.is_array()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.", key, ": want a JSON list, got \"", it->second, "\""));
-  }
+  const auto fault = [&] {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.", key, ": want a JSON list of strings, got \"", absl::CHexEscape(it->second), "\""));
+  };
+  if (error || !value.is_array()) return fault();
   for (const boost::json::value& item : value.get_array()) {
-    if (item.is_string()) out.emplace_back(item.get_string());
+    if (!item.is_string()) return fault();
+    out.emplace_back(item.get_string());
   }
   return absl::OkStatus();
 }
@@ -47,6 +50,7 @@ absl::StatusOr<RequestHeaderConfig> ParseRequestHeaderConfig(const boost::json::
   config.proxy_ca_pem = data["requestheader-client-ca-file"];
   RETURN_IF_ERROR(ReadList(data, "requestheader-allowed-names", config.allowed_names));
   RETURN_IF_ERROR(ReadList(data, "requestheader-username-headers", config.username_headers));
+  RETURN_IF_ERROR(ReadList(data, "requestheader-uid-headers", config.uid_headers));
   RETURN_IF_ERROR(ReadList(data, "requestheader-group-headers", config.group_headers));
   RETURN_IF_ERROR(
       ReadList(data, "requestheader-extra-headers-prefix", config.extra_header_prefixes));

@@ -22,6 +22,7 @@ struct RequestHeaderConfig {
   std::vector<std::string>
       allowed_names;  // common names of the front proxy; empty: any that the CA signed
   std::vector<std::string> username_headers;
+  std::vector<std::string> uid_headers;
   std::vector<std::string> group_headers;
   std::vector<std::string> extra_header_prefixes;
 

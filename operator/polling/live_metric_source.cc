@@ -17,17 +17,17 @@ namespace outrigger::controller::polling {
 using Readings = absl::StatusOr<std::vector<MetricReading>>;
 
 absl::StatusOr<LiveMetricSource::Known> LiveMetricSource::Find(const MetricRead& read) const {
-  if (!view_.Synced()) return absl::FailedPreconditionError("caches are not synced yet");
+  if (!view_.Synced()) return NotSyncedError();
   const api::NamespacedName key{read.namespace_name, read.scaled_object};
   Known known;
   known.object = view_.ScaledObject(key);
   if (known.object == nullptr)
-    return absl::NotFoundError(absl::StrCat("ScaledObject ", key.ToString(), ": not found"));
+    return NoSuchMetricError(absl::StrCat("ScaledObject ", key.ToString(), ": not found"));
   const std::optional<scaling::IndexedMetricName> parsed =
       scaling::ParseExternalMetricName(read.metric_name);
   if (!parsed ||
       parsed->trigger_index >= static_cast<int32_t>(known.object->spec.triggers.size())) {
-    return absl::NotFoundError(
+    return NoSuchMetricError(
         absl::StrCat("ScaledObject ", key.ToString(), " has no metric \"", read.metric_name, "\""));
   }
   known.trigger_index = static_cast<uint32_t>(parsed->trigger_index);
@@ -46,7 +46,7 @@ absl::StatusOr<LiveMetricSource::Known> LiveMetricSource::Find(const MetricRead&
       known.full_name = name;
   }
   if (known.full_name.empty()) {
-    return absl::NotFoundError(
+    return NoSuchMetricError(
         absl::StrCat("ScaledObject ", key.ToString(), " has no metric \"", read.metric_name, "\""));
   }
   known.name = scaling::ParseExternalMetricName(known.full_name)->name;

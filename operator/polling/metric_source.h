@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <absl/strings/string_view.h>
 #include <absl/time/time.h>
 
 #include <map>
@@ -30,12 +31,18 @@ struct MetricReading {
   std::optional<absl::Duration> window;
 };
 
+// What the source says of itself, told apart from a scaler's answer with the same code: NOT_FOUND,
+// no such ScaledObject or metric; FAILED_PRECONDITION, the caches are not synced yet.
+absl::Status NoSuchMetricError(absl::string_view message);
+bool IsNoSuchMetric(const absl::Status& status);
+absl::Status NotSyncedError();
+bool IsNotSynced(const absl::Status& status);
+
 // Answers metric reads from the record of the trigger's last answer, or by one shared live call, or
 // with the fallback value that the leader published. Never a made-up zero. Call on the core strand.
 //
-// Errors: NOT_FOUND no such ScaledObject or metric; FAILED_PRECONDITION caches not synced yet;
-// UNAVAILABLE with host::IsPluginUnreachable() when the plugin could not be asked;
-// DEADLINE_EXCEEDED; anything else is the scaler's own.
+// Errors: NoSuchMetricError(), NotSyncedError(); UNAVAILABLE with host::IsPluginUnreachable() when
+// the plugin could not be asked; anything else is the scaler's own, whatever its code.
 class MetricSource {
  public:
   virtual ~MetricSource() = default;
