@@ -99,10 +99,12 @@ void Event::NotifyAll() const {
 }
 
 Task<bool> Event::WaitUntil(Clock& clock, SteadyTime until) const {
-  std::shared_ptr<State> state = state_;  // the Event may go while we wait
-  auto initiate = [state, &clock, until](auto handler) {
+  // The waiter's frame must not own the state, which owns the waiter: a frame that nobody can wake
+  // any more goes with the last copy of the Event (and its timer). The initiation runs before
+  // WaitUntil() suspends, while the Event is there.
+  auto initiate = [state = std::weak_ptr<State>(state_), &clock, until](auto handler) {
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    State::Start(state, clock, until, [shared](bool notified) {
+    State::Start(state.lock(), clock, until, [shared](bool notified) {
       auto executor = boost::asio::get_associated_executor(*shared);
       boost::asio::post(executor, [shared, notified] { std::move (*shared)(notified); });
     });

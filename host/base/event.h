@@ -12,8 +12,9 @@ namespace outrigger::host {
 // Thread-safe: Notify() may come from a gRPC callback or a signal thread. A Notify() while nobody
 // waits is remembered once, so a waiter that checks its condition, finds nothing and waits never
 // misses it. NotifyAll() wakes every present waiter and remembers nothing when there is none but
-// one. Cheap to copy: copies share the event, which lives as long as its last copy, so a callback
-// may outlive the waiter.
+// one. Cheap to copy: copies share the event, which lives as long as its last copy or timer, so a
+// callback may outlive the waiter. A waiter that nothing can wake any more is destroyed with it,
+// through its executor, which must outlive the event.
 class Event {
  public:
   Event();

@@ -30,10 +30,13 @@ Clock::TimerId FakeClock::AddTimer(SteadyTime at, std::function<void()> callback
 }
 
 bool FakeClock::CancelTimer(TimerId id) {
+  std::function<void()> dropped;  // goes after the lock: what it holds may call us when it goes
   MutexLock lock(&mutex_);
   auto it = times_.find(id);
   if (it == times_.end()) return false;
-  timers_.erase(Key(it->second, id));
+  auto timer = timers_.find(Key(it->second, id));
+  dropped = std::move(timer->second);
+  timers_.erase(timer);
   times_.erase(it);
   return true;
 }
@@ -42,7 +45,9 @@ bool FakeClock::AdvanceToNextTimer(SteadyTime limit) {
   std::function<void()> callback;
   {
     MutexLock lock(&mutex_);
-    if (timers_.empty() || timers_.begin()->first.first > limit) return false;
+    if (timers_.empty()) return false;
+    const SteadyTime next = timers_.begin()->first.first;
+    if (next > limit || next == SteadyTime::InfiniteFuture()) return false;
     auto it = timers_.begin();
     now_ = std::max(now_, it->first.first, [](SteadyTime a, SteadyTime b) { return a < b; });
     callback = std::move(it->second);

@@ -23,7 +23,8 @@ class FakeClock : public Clock {
   bool CancelTimer(TimerId id) override;
 
   void Advance(absl::Duration d);
-  // Moves to the next timer and runs it. False: there is none (or none at or before `limit`).
+  // Moves to the next timer and runs it. False: there is none (or none at or before `limit`,
+  // or only such as never become due).
   bool AdvanceToNextTimer(SteadyTime limit = SteadyTime::InfiniteFuture());
 
  private:

@@ -3,6 +3,7 @@
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
 #include <absl/time/clock.h>
 #include <absl/time/time.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -47,13 +48,15 @@ class StderrSink : public LogSink {
     line["ts"] = std::string_view(time.data(), time.size());
     line["level"] = std::string_view(level.data(), level.size());
     line["msg"] = std::string_view(message.data(), message.size());
-    for (const auto& [key, value] : fields) line[key] = value;
+    // insert, not assign: a field never takes the place of time, level or message.
+    line.insert(fields.begin(), fields.end());
     return boost::json::serialize(line);
   }
 
   static std::string TextLine(absl::string_view time, absl::string_view level,
                               absl::string_view message, const boost::json::object& fields) {
-    std::string line = absl::StrCat(time, " ", absl::AsciiStrToUpper(level), " ", message);
+    std::string line = absl::StrCat(time, " ", absl::AsciiStrToUpper(level), " ",
+                                    absl::StrReplaceAll(message, {{"\n", "\\n"}, {"\r", "\\r"}}));
     for (const auto& [key, value] : fields)
       absl::StrAppend(&line, " ", View(key), "=", boost::json::serialize(value));
     return line;

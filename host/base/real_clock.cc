@@ -43,9 +43,11 @@ Clock::TimerId RealClock::AddTimer(SteadyTime at, std::function<void()> callback
 }
 
 bool RealClock::CancelTimer(TimerId id) {
+  std::function<void()> dropped;  // goes after the lock: what it holds may call us when it goes
   MutexLock lock(&mutex_);
   auto it = by_id_.find(id);
   if (it == by_id_.end()) return false;
+  dropped = std::move(it->second->second.second);
   timers_.erase(it->second);
   by_id_.erase(it);
   return true;
@@ -67,13 +69,11 @@ void RealClock::Run() {
         timers_.erase(it);
       } else {
         const absl::Duration first = timers_.empty() ? kLongestWait : timers_.begin()->first - now;
-        const size_t size = timers_.size();
         const absl::Duration head =
             timers_.empty() ? absl::InfiniteDuration() : timers_.begin()->first;
         lock.WaitFor(changed_, absl::ToChronoNanoseconds(std::min(first, kLongestWait)),
                      [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                       return stopping_ || (timers_.size() != size && !timers_.empty() &&
-                                            timers_.begin()->first < head);
+                       return stopping_ || (!timers_.empty() && timers_.begin()->first < head);
                      });
       }
     }

@@ -60,6 +60,8 @@ void RedactMessage(Message& message) {
 std::string PrintRedacted(const Message& message) {
   std::unique_ptr<Message> copy(message.New());
   copy->CopyFrom(message);
+  // A field that a newer peer added may be a secret, and only its descriptor would say so.
+  copy->DiscardUnknownFields();
   RedactMessage(*copy);
   std::string text;
   google::protobuf::TextFormat::Printer printer;

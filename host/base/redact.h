@@ -9,7 +9,8 @@ namespace outrigger::host {
 
 // One-line text of a message with the content of every field marked (outrigger.scaler.v1.secret)
 // replaced by
-// "<redacted>". The only way in which a message of the scaler contract may be printed.
+// "<redacted>", without fields that this build does not know. The only way in which a message of
+// the scaler contract may be printed.
 std::string PrintRedacted(const google::protobuf::Message& message);
 
 }  // namespace outrigger::host

@@ -5,19 +5,19 @@
 
 #include <ostream>
 #include <string>
-#include <utility>
 
 namespace outrigger::host {
 
 // A text that does not print: streams, logs and test failures show "<redacted>". Wiped when it
-// goes. Whoever needs the text says so with Reveal(), which a reviewer can grep for.
+// goes, is moved from or overwritten. Whoever needs the text says so with Reveal(), which a
+// reviewer can grep for.
 class Secret {
  public:
   Secret() = default;
-  explicit Secret(std::string text) : text_(std::move(text)) {}
+  explicit Secret(std::string text);
   Secret(const Secret&) = default;
-  Secret& operator=(const Secret&) = default;
-  Secret(Secret&& other) noexcept : text_(std::exchange(other.text_, {})) {}
+  Secret& operator=(const Secret& other);
+  Secret(Secret&& other) noexcept;
   Secret& operator=(Secret&& other) noexcept;
   ~Secret();
 
