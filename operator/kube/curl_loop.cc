@@ -353,6 +353,11 @@ absl::Status CurlLoop::TransportStatus(const Transfer& transfer, int curl_code) 
   if (curl_code == CURLE_OK) return absl::OkStatus();
   if (!transfer.refused.ok()) return transfer.refused;
   const auto code = static_cast<CURLcode>(curl_code);
+  // An error answer that broke off is that error still: kube-apiserver closes the connection after
+  // a 401, at times before its body has come.
+  long http_code = 0;
+  curl_easy_getinfo(transfer.easy.get(), CURLINFO_RESPONSE_CODE, &http_code);
+  if (http_code >= 400 && code != CURLE_OPERATION_TIMEDOUT) return absl::OkStatus();
   const absl::string_view text =
       *transfer.error != '\0' ? absl::string_view(transfer.error) : curl_easy_strerror(code);
   const std::string message = absl::StrCat(options_.config.server, ": ", text);

@@ -31,8 +31,9 @@ struct HttpRequest {
 };
 
 struct HttpAnswer {
-  // OK: a whole answer came, of whatever code. DEADLINE_EXCEEDED, UNAVAILABLE (connection, TLS,
-  // silence, stopped), NOT_FOUND (a credential's file), CANCELLED (its owner wanted no more).
+  // OK: an answer came, of whatever code; whole, unless its code is an error. DEADLINE_EXCEEDED,
+  // UNAVAILABLE (connection, TLS, silence, stopped), NOT_FOUND (a credential's file), CANCELLED
+  // (its owner wanted no more).
   absl::Status transport;
   int code = 0;  // of the answer, as far as it came
   std::string body;

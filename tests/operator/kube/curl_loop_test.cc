@@ -205,6 +205,17 @@ TEST_F(CurlLoopTest, AnswerThatBreaksOffIsUnavailable) {
   EXPECT_EQ(Wait(loop, Get()).transport.code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(CurlLoopTest, ErrorAnswerThatBreaksOffIsThatError) {
+  ScriptedHttpServer server([](const std::string&, Connection& c) {
+    c.Write("HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\n{");
+    c.Close();
+  });
+  CurlLoop loop(clock_, Options(server));
+  const HttpAnswer answer = Wait(loop, Get());
+  EXPECT_TRUE(answer.transport.ok()) << answer.transport;
+  EXPECT_EQ(answer.code, 401);
+}
+
 TEST_F(CurlLoopTest, NobodyListeningIsUnavailableAndNamesTheServer) {
   std::string url;
   {

@@ -9,6 +9,7 @@
 
 #include "operator/kube/http_api.h"
 #include "tests/cluster/control_plane.h"
+#include "tests/operator/kube/crash.h"
 #include "tests/operator/kube/http_fixture.h"
 #include "tests/support/wait_for.h"
 
@@ -151,14 +152,11 @@ TEST_F(HttpApiWatchTest, WithoutRightsIsPermissionDenied) {
   EXPECT_EQ(result_->code(), absl::StatusCode::kPermissionDenied) << *result_;
 }
 
-// A control plane of its own: the API server is stopped and restarted. Without the grace period it
-// keeps watches open until they end by themselves.
+// A control plane of its own: the API server is stopped and restarted.
 class HttpApiRestartTest : public HttpApiWatchTest {
  protected:
   static void SetUpTestSuite() {
-    auto started = ControlPlane::Start(
-        {.controller_manager = false,
-         .api_server_arguments = {"--shutdown-watch-termination-grace-period=1s"}});
+    auto started = ControlPlane::Start({.controller_manager = false});
     ASSERT_TRUE(started.ok()) << started.status();
     plane_ = std::move(*started);
   }
@@ -174,7 +172,7 @@ TEST_F(HttpApiRestartTest, OutageIsUnavailableAndHealsByItself) {
   ASSERT_TRUE(first.ok()) << first.status();
   StartWatch(Meta(*first, "resourceVersion"), host::Deadline::Never());
   runner_.RunReady();
-  const absl::Status stopped = Plane().StopApiServer();
+  const absl::Status stopped = CrashApiServer(Plane());
   ASSERT_TRUE(stopped.ok()) << stopped;
   Until([&] { return result_.has_value(); }, "the end of the watch");
   const absl::Status down = Await(api_->Get(ConfigMaps(), namespace_, "a", "", Soon())).status();
@@ -188,7 +186,7 @@ TEST_F(HttpApiRestartTest, TooOldVersionIsOutOfRange) {
   ASSERT_TRUE(Create("a").ok());
   ASSERT_TRUE(Create("b").ok());
   // After a restart the watch cache knows no version before the newest.
-  ASSERT_TRUE(Plane().StopApiServer().ok());
+  ASSERT_TRUE(CrashApiServer(Plane()).ok());
   ASSERT_TRUE(Plane().StartApiServer().ok());
   StartWatch("1", host::Deadline::Never());
   Until([&] { return result_.has_value(); }, "the end of the watch");
