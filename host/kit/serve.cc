@@ -130,6 +130,7 @@ absl::Status Serve(PluginOptions& options, Flags& flags, Clock& clock) {
   dispatcher_options.max_message_bytes = flags.server.max_message_bytes;
   dispatcher_options.max_concurrent_calls = flags.max_concurrent_calls;
   dispatcher_options.check_answers = options.check_answers;
+  dispatcher_options.cached_triggers = options.cached_triggers;
   Dispatcher dispatcher(std::move(dispatcher_options), clock, logger,
                         options.make_scalers({clock, io.executor(), logger}));
   flags.server.extra_services = options.extra_services;

@@ -31,10 +31,11 @@ struct PluginOptions {
   std::string name;         // of the binary, e.g. "outrigger-scaler-redis"
   std::string description;  // one line, for --help
   std::function<std::vector<std::unique_ptr<TriggerScaler>>(const PluginContext&)> make_scalers;
-  // For tests: more flags, more services, answers that go out unchecked.
+  // For tests: more flags, more services, answers that go out unchecked, no cache.
   std::function<void(CLI::App&)> add_flags = nullptr;
   std::vector<grpc::Service*> extra_services = {};
   bool check_answers = true;
+  size_t cached_triggers = 20'000;  // 0: every call parses its trigger
 };
 
 // The main() of a plugin: reads flags (each also from OUTRIGGER_… in the environment), serves until
