@@ -4,6 +4,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <utility>
 
@@ -34,18 +35,19 @@ EventRecorder::EventRecorder(host::Clock& clock, kube::Api& api, WriteGate& gate
       options_(std::move(options)) {}
 
 bool EventRecorder::Allow(const std::string& uid, absl::string_view reason) {
-  Recent& recent = recent_[{uid, std::string(reason)}];
   const host::SteadyTime now = clock_.SteadyNow();
-  if (recent.count > 0 && now - recent.last >= options_.then_every) recent.count = 0;
-  if (recent.count >= options_.at_once) return false;
-  ++recent.count;
-  recent.last = now;
+  const Allowance full{.events = static_cast<double>(options_.at_once), .at = now};
+  Allowance& allowance = allowances_.try_emplace({uid, std::string(reason)}, full).first->second;
+  const double refilled = absl::FDivDuration(now - allowance.at, options_.then_every);
+  allowance = {.events = std::min(full.events, allowance.events + refilled), .at = now};
+  if (allowance.events < 1) return false;
+  allowance.events -= 1;
   return true;
 }
 
 void EventRecorder::Record(const EventTarget& target, absl::string_view type,
                            absl::string_view reason, absl::string_view note) {
-  if (!Allow(target.uid, reason) || waiting_ >= options_.most_waiting) return;
+  if (waiting_ >= options_.most_waiting || !Allow(target.uid, reason)) return;
   boost::json::object regarding;
   regarding["apiVersion"] = target.api_version;
   regarding["kind"] = target.kind;
@@ -88,8 +90,8 @@ host::Task<void> EventRecorder::Send(boost::json::object event, std::string name
 }
 
 void EventRecorder::Forget(const std::string& uid) {
-  auto it = recent_.lower_bound({uid, ""});
-  while (it != recent_.end() && it->first.first == uid) it = recent_.erase(it);
+  auto it = allowances_.lower_bound({uid, ""});
+  while (it != allowances_.end() && it->first.first == uid) it = allowances_.erase(it);
 }
 
 }  // namespace outrigger::controller::runtime

@@ -26,8 +26,8 @@ struct EventTarget {
 
 // Publishes Kubernetes Events (events.k8s.io/v1) of reporting controller outrigger-operator, in the
 // last lane of the write gate. Losing one is no fault: a failure is logged and forgotten. Of one
-// object and reason at most three come at once, then one in five minutes, so that a source that is
-// down for a day does not fill etcd (case B146).
+// object and reason at most three come at once, then one in five minutes (a bucket of three that
+// fills at that rate), so that a source that is down for a day does not fill etcd (case B146).
 //
 // Use from one strand. Forget() an object that is gone.
 class EventRecorder {
@@ -46,13 +46,14 @@ class EventRecorder {
   void Record(const EventTarget& target, absl::string_view type, absl::string_view reason,
               absl::string_view note);
   void Forget(const std::string& uid);
+  size_t remembered() const { return allowances_.size(); }
   // Waits for the events on their way. Before the recorder goes.
   host::Task<void> Join() { return sends_.Join(); }
 
  private:
-  struct Recent {
-    int count = 0;
-    host::SteadyTime last;
+  struct Allowance {
+    double events = 0;  // that may come at once
+    host::SteadyTime at;
   };
 
   bool Allow(const std::string& uid, absl::string_view reason);
@@ -64,7 +65,7 @@ class EventRecorder {
   host::TaskGroup sends_;
   const host::Logger log_;
   const Options options_;
-  std::map<std::pair<std::string, std::string>, Recent> recent_;
+  std::map<std::pair<std::string, std::string>, Allowance> allowances_;  // by uid and reason
   uint64_t sequence_ = 0;
   size_t waiting_ = 0;
 };

@@ -4,8 +4,7 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
+#include <boost/json/array.hpp>
 #include <utility>
 
 #include "host/base/status.h"
@@ -79,15 +78,18 @@ json::object StatusWriter::Print(const api::ScaledObjectStatus& status) const {
 }
 
 bool StatusWriter::Differs(const Entry& entry) const {
-  return json::serialize(Print(entry.wanted)) != entry.cluster;
+  return Print(entry.wanted) != entry.cluster;
 }
 
 void StatusWriter::Adopt(const api::ScaledObject& object) {
   EntryPtr entry = Find(object.Key());
   if (entry != nullptr && entry->uid == object.meta.uid) {
-    if (entry->writing || !IsNewer(object.meta.resource_version, entry->resource_version)) return;
-    entry->resource_version = object.meta.resource_version;
-    entry->cluster = json::serialize(Print(object.status));
+    if (!IsNewer(object.meta.resource_version, entry->resource_version)) return;
+    entry->seen_version = object.meta.resource_version;
+    entry->seen_cluster = Print(object.status);
+    // While a patch is on its way this may be its own echo or older than its answer: judged then.
+    if (entry->writing && !entry->pausing) return;
+    TakeSeen(*entry);
     if (Differs(*entry)) StartWriting(entry);  // somebody else changed what is ours
     return;
   }
@@ -97,8 +99,17 @@ void StatusWriter::Adopt(const api::ScaledObject& object) {
   entry->uid = object.meta.uid;
   entry->resource_version = object.meta.resource_version;
   entry->wanted = object.status;
-  entry->cluster = json::serialize(Print(object.status));
+  entry->cluster = Print(object.status);
   objects_[object.Key()] = std::move(entry);
+}
+
+void StatusWriter::TakeSeen(Entry& entry) {
+  if (!entry.seen_version.empty() && IsNewer(entry.seen_version, entry.resource_version)) {
+    entry.resource_version = std::move(entry.seen_version);
+    entry.cluster = std::move(entry.seen_cluster);
+  }
+  entry.seen_version.clear();
+  entry.seen_cluster.clear();
 }
 
 void StatusWriter::Forget(const NamespacedName& key) {
@@ -129,6 +140,7 @@ void StatusWriter::Update(const NamespacedName& key,
 void StatusWriter::StartWriting(const EntryPtr& entry) {
   if (entry->writing) return;
   entry->writing = true;
+  entry->pausing = entry->next_write > clock_.SteadyNow();
   entry->last_error = absl::OkStatus();
   writes_.Spawn(WriteLoop(entry));
 }
@@ -137,12 +149,16 @@ host::Task<absl::Status> StatusWriter::Flush(NamespacedName key, host::Deadline 
   EntryPtr entry = Find(key);
   if (entry == nullptr)
     co_return absl::NotFoundError(absl::StrCat("ScaledObject ", key.ToString(), ": is gone"));
-  if (!entry->writing && Differs(*entry)) StartWriting(entry);
-  while (entry->writing && !entry->forgotten && !deadline.Expired(clock_)) {
+  if (!entry->writing && !Differs(*entry)) co_return absl::OkStatus();
+  StartWriting(entry);
+  ++entry->flushes;
+  while (entry->writing && !entry->pausing && !entry->forgotten && !deadline.Expired(clock_)) {
     co_await entry->written.WaitUntil(clock_, deadline.time());
   }
+  --entry->flushes;
   if (entry->forgotten)
     co_return absl::NotFoundError(absl::StrCat("ScaledObject ", key.ToString(), ": is gone"));
+  if (entry->pausing) co_return absl::OkStatus();
   if (entry->writing) {
     co_return absl::DeadlineExceededError(
         absl::StrCat("ScaledObject ", key.ToString(), ": status write waits still"));
@@ -150,17 +166,30 @@ host::Task<absl::Status> StatusWriter::Flush(NamespacedName key, host::Deadline 
   co_return entry->last_error;
 }
 
-// One loop per object at most: writes until nothing differs, or a write failed for good.
+// One loop per object at most: writes until nothing differs, or a write failed. NOT_FOUND, deleted
+// meanwhile, ends it too: the informer will say so.
 host::Task<void> StatusWriter::WriteLoop(EntryPtr entry) {
   while (!entry->forgotten && Differs(*entry)) {
-    if (entry->next_write > clock_.SteadyNow()) co_await clock_.SleepUntil(entry->next_write);
-    if (entry->forgotten || !Differs(*entry)) break;
+    if (entry->next_write > clock_.SteadyNow()) {
+      entry->pausing = true;
+      entry->written.NotifyAll();
+      co_await clock_.SleepUntil(entry->next_write);
+      entry->pausing = false;
+      continue;  // much may have changed
+    }
     entry->next_write = clock_.SteadyNow() + options_.shortest_interval;
     entry->last_error = co_await Write(entry);
+    TakeSeen(*entry);
     if (!entry->last_error.ok()) break;
   }
   entry->writing = false;
+  entry->pausing = false;
   entry->written.NotifyAll();
+  const bool unheard = entry->flushes == 0 && !entry->forgotten;
+  if (!entry->last_error.ok() && !absl::IsNotFound(entry->last_error) && unheard &&
+      observer_.on_failed) {
+    observer_.on_failed(entry->key);
+  }
 }
 
 host::Task<absl::Status> StatusWriter::Write(EntryPtr entry) {
@@ -180,8 +209,6 @@ host::Task<absl::Status> StatusWriter::Write(EntryPtr entry) {
     }
   }
   if (status.ok() && observer_.on_written) observer_.on_written(clock_.SteadyNow() - start);
-  if (absl::IsNotFound(status))
-    co_return absl::OkStatus();  // deleted meanwhile: the informer will say so
   co_return host::Annotate(status, "ScaledObject ", entry->key.ToString(), " status");
 }
 
@@ -192,7 +219,7 @@ host::Task<absl::Status> StatusWriter::PatchOnce(EntryPtr entry, host::Deadline 
   metadata["resourceVersion"] = entry->resource_version;
   json::object patch;
   patch["metadata"] = std::move(metadata);
-  patch["status"] = MergePatch(json::parse(entry->cluster).get_object(), wanted);
+  patch["status"] = MergePatch(entry->cluster, wanted);
   kube::WriteOptions options;
   options.subresource = "status";
   absl::StatusOr<json::value> answer =
@@ -215,7 +242,7 @@ absl::Status StatusWriter::Learn(Entry& entry, const json::value& object) {
   if (!parsed.ok()) return parsed.status();
   if (parsed->meta.uid != entry.uid) return absl::NotFoundError("was deleted and made again");
   entry.resource_version = parsed->meta.resource_version;
-  entry.cluster = json::serialize(Print(parsed->status));
+  entry.cluster = Print(parsed->status);
   return absl::OkStatus();
 }
 

@@ -41,6 +41,8 @@ class StatusWriter {
   struct Observer {
     std::function<void()> on_conflict;
     std::function<void(absl::Duration took)> on_written;
+    // A write failed that no Flush() waits for: whoever hears it sees to a new try.
+    std::function<void(const api::NamespacedName& key)> on_failed;
   };
 
   // `strand`: where writes run.
@@ -61,8 +63,9 @@ class StatusWriter {
   void Update(const api::NamespacedName& key,
               const std::function<void(api::ScaledObjectStatus&)>& change);
   // Waits until everything that Update() was told before is written. OK at once when nothing
-  // differs. NOT_FOUND: the object is gone. Else the error of the last try; facts stay wanted and
-  // go with the next write.
+  // differs, and when the write must wait for its interval: it follows by itself then, so that no
+  // worker waits for a clock. NOT_FOUND: the object is gone. Else the error of the last try; facts
+  // stay wanted and go with the next write.
   host::Task<absl::Status> Flush(api::NamespacedName key, host::Deadline deadline);
 
   // Waits for the writes that run. After Clear(), and before the writer goes.
@@ -76,8 +79,13 @@ class StatusWriter {
     std::string uid;
     std::string resource_version;
     api::ScaledObjectStatus wanted;
-    std::string cluster;  // status as the API server holds it, as far as it is ours: JSON text
+    boost::json::object cluster;  // status as the API server holds it, as far as it is ours
+    // What the informer saw while a write was under way; "" = nothing newer.
+    std::string seen_version;
+    boost::json::object seen_cluster;
     bool writing = false;
+    bool pausing = false;  // writing, but waiting for next_write
+    int flushes = 0;       // that wait for the write
     bool forgotten = false;
     host::SteadyTime next_write = host::SteadyTime::InfinitePast();
     absl::Status last_error;
@@ -89,6 +97,7 @@ class StatusWriter {
   boost::json::object Print(const api::ScaledObjectStatus& status) const;
   bool Differs(const Entry& entry) const;
   void StartWriting(const EntryPtr& entry);
+  void TakeSeen(Entry& entry);
   host::Task<void> WriteLoop(EntryPtr entry);
   host::Task<absl::Status> Write(EntryPtr entry);
   host::Task<absl::Status> PatchOnce(EntryPtr entry, host::Deadline deadline);
