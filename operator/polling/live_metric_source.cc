@@ -87,6 +87,37 @@ host::Task<Readings> LiveMetricSource::FallbackReading(Known known, host::Deadli
   co_return readings;
 }
 
+absl::Status LiveMetricSource::PublishedFailure(const Known& known,
+                                                const host::HealthRecord* record) const {
+  auto health = known.object->status.health.find(known.full_name);
+  if (health == known.object->status.health.end()) return absl::OkStatus();
+  const int32_t failures = health->second.number_of_failures;
+  const bool unhealthy = failures >= scaling::kUnhealthyFailures;
+  if (!unhealthy || (record != nullptr && record->status.ok())) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("metric ", known.full_name,
+                                             " could not be read in the last ", failures,
+                                             " poll cycles; it is not asked for reads"));
+}
+
+// Of a stateful type, whose answer to a read would be another one than to the poll.
+Readings LiveMetricSource::LastPoll(const Known& known, const host::HealthRecord* record) const {
+  if (record != nullptr && !record->status.ok()) return record->status;
+  if (record != nullptr && record->value) return OneReading(known, *record);
+  absl::Status status = absl::UnavailableError(
+      absl::StrCat("metric ", known.full_name, " was not polled here yet; its type is stateful"));
+  host::MarkPluginUnreachable(status);
+  return status;
+}
+
+std::vector<MetricReading> LiveMetricSource::OneReading(const Known& known,
+                                                        const host::HealthRecord& record) {
+  std::vector<MetricReading> readings(1);
+  readings[0].metric_name = known.full_name;
+  readings[0].value = *record.value;
+  readings[0].measured_at = record.measured_at;
+  return readings;
+}
+
 host::Task<Readings> LiveMetricSource::Read(MetricRead read, host::Deadline deadline) {
   absl::StatusOr<Known> known = Find(read);
   if (!known.ok()) co_return known.status();
@@ -101,16 +132,12 @@ host::Task<Readings> LiveMetricSource::Read(MetricRead read, host::Deadline dead
   const host::HealthRecord* record =
       read.selector.empty() ? health_.ForRead(key, freshness) : nullptr;
   if (record != nullptr && !record->status.ok()) co_return record->status;
-  if (record != nullptr && record->value) {
-    std::vector<MetricReading> readings(1);
-    readings[0].metric_name = known->full_name;
-    readings[0].value = *record->value;
-    readings[0].measured_at = record->measured_at;
-    co_return readings;
-  }
+  if (record != nullptr && record->value) co_return OneReading(*known, *record);
+  CO_RETURN_IF_ERROR(PublishedFailure(*known, health_.Find(key)));
   const std::shared_ptr<const api::ScaledObject> object = known->object;
   std::shared_ptr<const ResolvedObject> resolved = co_await resolver_.Resolve(object, deadline);
   const ResolvedTrigger& trigger = resolved->triggers[known->trigger_index];
+  if (trigger.stateful) co_return LastPoll(*known, health_.Find(key));
   if (trigger.trigger == nullptr) co_return trigger.error;
   co_return co_await ReadLive(*std::move(known), trigger, std::move(read.selector), deadline);
 }

@@ -22,7 +22,7 @@ namespace outrigger::controller::polling {
 //      from the target in the HPA, without a call;
 //   2. the record of the last answer, as HealthCache::ForRead() allows: a value up to `freshness`
 //   old, a failure up to 5 s,
-//      and no call at all while the metric is unhealthy;
+//      and no call at all while the metric is unhealthy, be it by the leader's published word;
 //   3. one live call, shared by all who ask the same (the ScalerService merges them).
 //
 // A failed read is not counted: only poll cycles are. Freshness is pollingInterval with
@@ -66,6 +66,12 @@ class LiveMetricSource : public MetricSource {
 
   absl::StatusOr<Known> Find(const MetricRead& read) const;
   bool FallsBack(const Known& known) const;
+  // OK, or that the leader published the metric as unhealthy and nothing better is known here.
+  absl::Status PublishedFailure(const Known& known, const host::HealthRecord* record) const;
+  static std::vector<MetricReading> OneReading(const Known& known,
+                                               const host::HealthRecord& record);
+  absl::StatusOr<std::vector<MetricReading>> LastPoll(const Known& known,
+                                                      const host::HealthRecord* record) const;
   host::Task<absl::StatusOr<std::vector<MetricReading>>> FallbackReading(Known known,
                                                                          host::Deadline deadline);
   host::Task<absl::StatusOr<std::vector<MetricReading>>> ReadLive(Known known,

@@ -153,46 +153,63 @@ host::Task<void> ObjectDecider::DecideOnce(NamespacedName key, std::string uid) 
   Publish(*object, decision);
 }
 
-// Reads the target live and decides again on that: what the cache says may be behind what the HPA
-// did.
+// A target changes all the time under us (its controller writes its status), so a conflict is
+// normal and tried again at once; one that stays is no failure either: the next look decides on
+// what is there then.
 host::Task<absl::Status> ObjectDecider::Act(NamespacedName key, std::string uid,
                                             scaling::Decision& decision,
                                             scaling::DecisionInputs inputs) {
   const host::SteadyTime start = clock_.SteadyNow();
-  TrackedObject* object = registry_.Find(key);
-  const api::GroupVersionKindResource target = object->target;
-  const NamespacedName target_key = TargetKey(*object->object);
-  const runtime::EventTarget about = EventTargetOf(*object);
-  const api::ScaledObject snapshot = Snapshot(*object);
   const host::Deadline deadline = host::Deadline::After(clock_, options_.act_timeout);
-  absl::StatusOr<ScaleReading> live = co_await scaler_.ReadLive(target, target_key, deadline);
-  absl::Status status = live.status();
-  if (live.ok()) {
-    inputs.current_replicas = live->spec_replicas;
-    decision = scaling::Decide(snapshot, inputs);
-    if (!decision.scale_to || !may_act_()) co_return absl::OkStatus();
-    status = co_await scaler_.SetReplicas(target, target_key, *std::move(live), *decision.scale_to,
-                                          deadline);
+  absl::Status status;
+  for (int attempt = 0; attempt <= options_.conflict_retries; ++attempt) {
+    const TrackedObject* object = registry_.Find(key);
+    if (object == nullptr || object->uid() != uid) co_return absl::OkStatus();
+    const runtime::EventTarget about = EventTargetOf(*object);
+    status = co_await ActOnce(*object, decision, inputs, deadline);
+    if (absl::IsAborted(status)) continue;
+    AnnounceScaling(about, decision, status);
+    break;
   }
   metrics_.Step(runtime::LoopStep::kWrite, clock_.SteadyNow() - start);
+  co_return status;
+}
+
+// Reads the target live and decides again on that: what the cache says may be behind what the HPA
+// did. Without scale_to afterwards there was nothing to do.
+host::Task<absl::Status> ObjectDecider::ActOnce(const TrackedObject& object,
+                                                scaling::Decision& decision,
+                                                scaling::DecisionInputs& inputs,
+                                                host::Deadline deadline) {
+  const api::GroupVersionKindResource target = object.target;
+  const NamespacedName target_key = TargetKey(*object.object);
+  const api::ScaledObject snapshot = Snapshot(object);  // `object` may go while we wait
+  absl::StatusOr<ScaleReading> live = co_await scaler_.ReadLive(target, target_key, deadline);
+  if (!live.ok()) co_return live.status();
+  inputs.current_replicas = live->spec_replicas;
+  decision = scaling::Decide(snapshot, inputs);
+  if (!may_act_()) decision.scale_to.reset();
+  if (!decision.scale_to) co_return absl::OkStatus();
+  co_return co_await scaler_.SetReplicas(target, target_key, *std::move(live), *decision.scale_to,
+                                         deadline);
+}
+
+void ObjectDecider::AnnounceScaling(const runtime::EventTarget& about,
+                                    const scaling::Decision& decision, const absl::Status& status) {
   const bool up = decision.event != ScaleEvent::kDeactivated;
-  if (status.ok()) {
-    log_.Info("scaled", {{"object", key.ToString()}, {"why", decision.explanation}});
-    if (decision.event != ScaleEvent::kNone) {
-      events_.Record(about, "Normal",
-                     up ? "KEDAScaleTargetActivated" : "KEDAScaleTargetDeactivated",
-                     decision.event_note);
-    }
-    co_return status;
-  }
-  log_.Warning("scaling failed", {{"object", key.ToString()}, {"error", host::Describe(status)}});
-  if (!absl::IsAborted(
-          status)) {  // a conflict is no failure: the next look decides on what is there then
+  if (!status.ok()) {
+    log_.Warning("scaling failed",
+                 {{"object", about.key.ToString()}, {"error", host::Describe(status)}});
     events_.Record(about, "Warning",
                    up ? "KEDAScaleTargetActivationFailed" : "KEDAScaleTargetDeactivationFailed",
                    host::Describe(status));
+    return;
   }
-  co_return status;
+  if (!decision.scale_to) return;
+  log_.Info("scaled", {{"object", about.key.ToString()}, {"why", decision.explanation}});
+  if (decision.event == ScaleEvent::kNone) return;
+  events_.Record(about, "Normal", up ? "KEDAScaleTargetActivated" : "KEDAScaleTargetDeactivated",
+                 decision.event_note);
 }
 
 void ObjectDecider::PublishHealth(const TrackedObject& object, api::ScaledObjectStatus& status) {
@@ -206,9 +223,11 @@ void ObjectDecider::PublishHealth(const TrackedObject& object, api::ScaledObject
           scaling::ExternalMetricName(static_cast<int32_t>(trigger.resolved.index), spec.name);
       const host::HealthRecord* record = health_.Find(key);
       const int32_t published = PublishedFailures(object.object->spec, health_.FailedCycles(key));
+      // Through a failure that is not told yet, activity keeps its last good value.
+      const bool told = record != nullptr && published == 0;
       status.health[name] = {.number_of_failures = published,
                              .status = published > 0 ? api::kFailing : api::kHappy};
-      status.triggers_activity[name] = record != nullptr && record->status.ok() && record->active;
+      status.triggers_activity[name] = told && record->active;
     }
   }
 }

@@ -35,6 +35,7 @@ class ObjectDecider {
  public:
   struct Options {
     absl::Duration act_timeout = absl::Seconds(10);
+    int conflict_retries = 5;  // of one scaling
   };
   ObjectDecider(host::Clock& clock, const ClusterView& view, const host::HealthCache& health,
                 ObjectRegistry& registry, TargetScaler& scaler, runtime::StatusWriter& status,
@@ -68,6 +69,10 @@ class ObjectDecider {
   host::Task<void> DecideOnce(api::NamespacedName key, std::string uid);
   host::Task<absl::Status> Act(api::NamespacedName key, std::string uid,
                                scaling::Decision& decision, scaling::DecisionInputs inputs);
+  host::Task<absl::Status> ActOnce(const TrackedObject& object, scaling::Decision& decision,
+                                   scaling::DecisionInputs& inputs, host::Deadline deadline);
+  void AnnounceScaling(const runtime::EventTarget& about, const scaling::Decision& decision,
+                       const absl::Status& status);
   scaling::DecisionInputs InputsOf(const TrackedObject& object, int32_t replicas) const;
   api::ScaledObject Snapshot(const TrackedObject& object) const;
   void Publish(TrackedObject& object, const scaling::Decision& decision);

@@ -4,6 +4,7 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "operator/polling/answer_recorder.h"
 
@@ -11,6 +12,19 @@ namespace outrigger::controller::polling {
 
 using api::NamespacedName;
 using host::SteadyTime;
+
+namespace {
+
+constexpr absl::Duration kLongestRetryAfter = absl::Seconds(30);
+
+// Of the same question: a trigger that was resolved anew with the same outcome takes the answer,
+// one that changed while it was asked does not.
+bool SameQuestion(const host::TriggerPtr& a, const host::TriggerPtr& b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->type() == b->type() && a->fingerprint() == b->fingerprint();
+}
+
+}  // namespace
 
 // Questions of one round. Equal ones (same fingerprint) are asked once and answered to all who
 // asked.
@@ -20,10 +34,9 @@ struct PollEngine::Batch {
     uint32_t trigger_index = 0;
   };
   struct Cycle {
-    std::string uid;
+    uint64_t id = 0;
     SteadyTime started;
-    size_t waiting = 0;                                 // triggers without an answer
-    bool complete = false;                              // Prepare() has named them all
+    std::set<uint32_t> waiting;                         // indexes of triggers without an answer
     absl::Duration retry_after = absl::ZeroDuration();  // the longest that a plugin asked for
   };
   std::vector<host::BatchItem> items;
@@ -70,46 +83,55 @@ void PollEngine::Unschedule(const NamespacedName& key) {
 
 void PollEngine::AnsweredOutOfTurn(const NamespacedName& key) {
   TrackedObject* object = registry_.Find(key);
-  if (object == nullptr || object->in_cycle || stopping_) return;
-  SteadyTime oldest = SteadyTime::InfiniteFuture();
-  for (const TrackedTrigger& trigger : object->triggers) {
-    if (trigger.resolved.resource) continue;
-    for (const host::HealthKey& health_key : object->HealthKeysOf(trigger)) {
-      const host::HealthRecord* record = health_.Find(health_key);
-      const bool counts = record != nullptr && record->status.ok() && !trigger.resolved.stateful;
-      oldest = std::min(oldest, counts ? record->good_at : SteadyTime::InfinitePast(),
-                        [](SteadyTime a, SteadyTime b) { return a < b; });
-    }
+  if (object == nullptr || object->cycle != 0 || stopping_) return;
+  if (const std::optional<SteadyTime> oldest = OldestAnswer(*object)) {
+    // Every trigger was asked since: the poll that would ask again can wait its interval from the
+    // oldest answer.
+    const SteadyTime due = *oldest + object->object->spec.PollingInterval();
+    if (due > object->due) SetDue(key, *object, due);
   }
-  // Every trigger was asked since: the poll that would ask again can wait its interval from the
-  // oldest answer.
-  const SteadyTime due = oldest + object->object->spec.PollingInterval();
-  if (oldest > SteadyTime::InfinitePast() && due > object->due) SetDue(key, *object, due);
   cycles_.Spawn(on_cycle_(key));
 }
 
-std::vector<NamespacedName> PollEngine::TakeDue() {
-  std::vector<NamespacedName> keys;
-  const SteadyTime limit = clock_.SteadyNow() + options_.gather;
-  while (!due_.empty() && due_.begin()->first <= limit) {
-    const Due due = *due_.begin();
-    due_.erase(due_.begin());
-    TrackedObject* object = registry_.Find(due.second);
-    if (object == nullptr || object->in_cycle) continue;
-    object->in_cycle = true;
-    metrics_.PollLateness(due.second,
-                          std::max(absl::ZeroDuration(), clock_.SteadyNow() - due.first));
-    keys.push_back(due.second);
+std::optional<SteadyTime> PollEngine::OldestAnswer(const TrackedObject& object) const {
+  std::optional<SteadyTime> oldest;
+  for (const TrackedTrigger& trigger : object.triggers) {
+    if (trigger.resolved.resource) continue;
+    for (const host::HealthKey& health_key : object.HealthKeysOf(trigger)) {
+      const host::HealthRecord* record = health_.Find(health_key);
+      if (record == nullptr || !record->status.ok() || trigger.resolved.stateful) {
+        return std::nullopt;
+      }
+      if (!oldest || record->good_at < *oldest) oldest = record->good_at;
+    }
   }
-  return keys;
+  return oldest;
+}
+
+std::vector<PollEngine::Begun> PollEngine::TakeDue() {
+  std::vector<Begun> begun;
+  const SteadyTime now = clock_.SteadyNow();
+  while (!due_.empty() && due_.begin()->first <= now + options_.gather) {
+    const auto [due, key] = *due_.begin();
+    due_.erase(due_.begin());
+    TrackedObject* object = registry_.Find(key);
+    if (object == nullptr) continue;
+    if (object->cycle != 0) {
+      object->poll_again = true;
+      continue;
+    }
+    object->cycle = ++last_cycle_;
+    metrics_.PollLateness(key, std::max(absl::ZeroDuration(), now - due));
+    begun.push_back({.key = key, .cycle = object->cycle, .at = now});
+  }
+  return begun;
 }
 
 host::Task<void> PollEngine::Run() {
-  stopping_ = false;
   while (!stopping_) {
-    std::vector<NamespacedName> keys = TakeDue();
-    if (!keys.empty()) {
-      cycles_.Spawn(RunCycles(std::move(keys)));
+    std::vector<Begun> begun = TakeDue();
+    if (!begun.empty()) {
+      cycles_.Spawn(RunCycles(std::move(begun)));
       continue;
     }
     co_await changed_.WaitUntil(clock_,
@@ -123,51 +145,75 @@ void PollEngine::Stop() {
   changed_.Notify();
 }
 
-TrackedObject* PollEngine::Current(const Batch& batch, const NamespacedName& key) const {
+TrackedObject* PollEngine::Current(const NamespacedName& key, uint64_t cycle) const {
   TrackedObject* object = registry_.Find(key);
-  return object != nullptr && object->uid() == batch.cycles.at(key).uid ? object : nullptr;
+  return object != nullptr && object->cycle == cycle ? object : nullptr;
 }
 
-host::Task<void> PollEngine::RunCycles(std::vector<NamespacedName> keys) {
+// Whoever needs the API server first (a Secret that was rotated is in use from the next poll on)
+// goes alone, so that a slow read delays no other object.
+host::Task<void> PollEngine::RunCycles(std::vector<Begun> begun) {
   Batch batch;
-  for (const NamespacedName& key : keys) {
-    TrackedObject* object = registry_.Find(key);
+  for (const Begun& one : begun) {
+    const TrackedObject* object = Current(one.key, one.cycle);
     if (object == nullptr) continue;
-    batch.cycles[key] = {.uid = object->uid(), .started = clock_.SteadyNow()};
-    co_await Prepare(batch, key);
+    if (const auto resolved = resolver_.Cached(*object->object)) {
+      Prepare(batch, one, *resolved);
+    } else {
+      cycles_.Spawn(ResolveAndRun(one));
+    }
   }
-  const host::Deadline deadline =
-      host::Deadline::After(clock_, options_.scaler_timeout + absl::Milliseconds(100));
-  std::vector<host::BatchItem> items = std::move(batch.items);
-  auto on_answer = [this, &batch](size_t item, absl::StatusOr<host::MetricsAnswer> answer) {
-    for (const Batch::Asker& asker : batch.askers[item])
-      Answered(batch, asker.key, asker.trigger_index, answer);
-  };
-  if (!items.empty())
-    co_await scalers_.BatchGetMetrics(std::move(items), std::move(on_answer), deadline);
+  co_await Ask(batch);
 }
 
-host::Task<void> PollEngine::Prepare(Batch& batch, NamespacedName key) {
-  TrackedObject* object = Current(batch, key);
-  const std::shared_ptr<const api::ScaledObject> source = object->object;
-  const host::Deadline deadline = host::Deadline::After(clock_, options_.scaler_timeout);
-  // Cached but for what changed: a Secret that was rotated is in use from the next poll on.
-  std::shared_ptr<const ResolvedObject> resolved = co_await resolver_.Resolve(source, deadline);
-  object = Current(batch, key);
+host::Task<void> PollEngine::ResolveAndRun(Begun begun) {
+  const TrackedObject* object = Current(begun.key, begun.cycle);
   if (object == nullptr) co_return;
-  const absl::Duration timeout = std::min(options_.scaler_timeout, source->spec.PollingInterval());
-  Batch::Cycle& cycle = batch.cycles.at(key);
+  const host::Deadline deadline = host::Deadline::After(clock_, options_.scaler_timeout);
+  const std::shared_ptr<const ResolvedObject> resolved =
+      co_await resolver_.Resolve(object->object, deadline);
+  Batch batch;
+  Prepare(batch, begun, *resolved);
+  co_await Ask(batch);
+}
+
+host::Task<void> PollEngine::Ask(Batch& batch) {
+  if (!batch.items.empty()) {
+    const host::Deadline deadline =
+        host::Deadline::After(clock_, options_.scaler_timeout + absl::Milliseconds(100));
+    std::vector<host::BatchItem> items = batch.items;
+    auto on_answer = [this, &batch](size_t item, absl::StatusOr<host::MetricsAnswer> answer) {
+      for (const Batch::Asker& asker : batch.askers[item]) {
+        Answered(batch, asker.key, asker.trigger_index, batch.items[item].trigger, answer);
+      }
+    };
+    co_await scalers_.BatchGetMetrics(std::move(items), std::move(on_answer), deadline);
+  }
+  for (size_t item = 0; item < batch.items.size(); ++item) {
+    for (const Batch::Asker& asker : batch.askers[item]) {
+      Answered(batch, asker.key, asker.trigger_index, batch.items[item].trigger,
+               absl::DeadlineExceededError("no answer"));  // nothing for those that had one
+    }
+  }
+}
+
+void PollEngine::Prepare(Batch& batch, const Begun& begun, const ResolvedObject& resolved) {
+  TrackedObject* object = Current(begun.key, begun.cycle);
+  if (object == nullptr) return;
+  const absl::Duration timeout =
+      std::min(options_.scaler_timeout, object->object->spec.PollingInterval());
+  Batch::Cycle& cycle = batch.cycles[begun.key];
+  cycle.id = begun.cycle;
+  cycle.started = begun.at;
   std::vector<std::pair<uint32_t, absl::Status>> known_failures;
   for (TrackedTrigger& trigger : object->triggers) {
-    trigger.answered = true;
     const uint32_t index = trigger.resolved.index;
-    if (trigger.resolved.resource || index >= resolved->triggers.size()) continue;
-    if (resolved->triggers[index].trigger != trigger.resolved.trigger) {
-      trigger.resolved = resolved->triggers[index];
+    if (trigger.resolved.resource || index >= resolved.triggers.size()) continue;
+    if (resolved.triggers[index].trigger != trigger.resolved.trigger) {
       trigger.refused = absl::OkStatus();
     }
-    trigger.answered = false;
-    ++cycle.waiting;
+    trigger.resolved = resolved.triggers[index];
+    cycle.waiting.insert(index);
     const absl::Status why_not =
         trigger.resolved.trigger == nullptr ? trigger.resolved.error : trigger.refused;
     if (!why_not.ok()) {
@@ -183,39 +229,43 @@ host::Task<void> PollEngine::Prepare(Batch& batch, NamespacedName key) {
           {.trigger = trigger.resolved.trigger, .query = {.poll = true, .timeout = timeout}});
       batch.askers.emplace_back();
     }
-    batch.askers[it->second].push_back({key, index});
+    batch.askers[it->second].push_back({begun.key, index});
   }
-  cycle.complete = true;
-  for (const auto& [index, status] : known_failures) Answered(batch, key, index, status);
-  FinishIfComplete(batch,
-                   key);  // an object of cpu and memory triggers only has nothing to wait for
+  for (const auto& [index, status] : known_failures) {
+    const host::TriggerPtr asked = resolved.triggers[index].trigger;
+    Answered(batch, begun.key, index, asked, status);
+  }
+  // An object of cpu and memory triggers only has nothing to wait for.
+  FinishIfComplete(batch, begun.key);
 }
 
 void PollEngine::Answered(Batch& batch, const NamespacedName& key, uint32_t trigger_index,
+                          const host::TriggerPtr& asked,
                           const absl::StatusOr<host::MetricsAnswer>& answer) {
-  TrackedObject* object = Current(batch, key);
-  if (object == nullptr) return;
   Batch::Cycle& cycle = batch.cycles.at(key);
+  TrackedObject* object = Current(key, cycle.id);
+  if (object == nullptr || cycle.waiting.erase(trigger_index) == 0) return;
+  const absl::Duration retry_after =
+      answer.ok() ? answer->retry_after
+                  : host::RetryAfter(answer.status()).value_or(absl::ZeroDuration());
+  cycle.retry_after = std::max(cycle.retry_after, std::min(retry_after, kLongestRetryAfter));
   for (TrackedTrigger& trigger : object->triggers) {
-    if (trigger.resolved.index != trigger_index || trigger.answered) continue;
-    trigger.answered = true;
-    if (cycle.waiting > 0) --cycle.waiting;
-    if (answer.ok()) cycle.retry_after = std::max(cycle.retry_after, answer->retry_after);
+    if (trigger.resolved.index != trigger_index || trigger.resolved.resource) continue;
+    if (!SameQuestion(trigger.resolved.trigger, asked)) continue;
     RecordAnswer(health_, *object, trigger, answer, /*ends_cycle=*/true, metrics_);
   }
   FinishIfComplete(batch, key);
 }
 
 void PollEngine::FinishIfComplete(Batch& batch, const NamespacedName& key) {
-  TrackedObject* object = Current(batch, key);
   Batch::Cycle& cycle = batch.cycles.at(key);
-  if (object == nullptr || !cycle.complete || cycle.waiting > 0 || !object->in_cycle) return;
-  object->in_cycle = false;
+  TrackedObject* object = Current(key, cycle.id);
+  if (object == nullptr || !cycle.waiting.empty()) return;
+  object->cycle = 0;
   const SteadyTime now = clock_.SteadyNow();
   SteadyTime next = cycle.started + object->object->spec.PollingInterval();
-  if (next < now) next = now;
-  SetDue(key, *object,
-         std::max(next, now + cycle.retry_after, [](SteadyTime a, SteadyTime b) { return a < b; }));
+  if (next < now + cycle.retry_after) next = now + cycle.retry_after;
+  SetDue(key, *object, std::exchange(object->poll_again, false) ? now : next);
   if (!stopping_) cycles_.Spawn(on_cycle_(key));
 }
 

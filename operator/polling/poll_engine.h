@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -55,7 +56,7 @@ class PollEngine {
   // types. The due time moves and the object is decided.
   void AnsweredOutOfTurn(const api::NamespacedName& key);
 
-  // Until Stop(); returns when every cycle that runs has ended.
+  // Once, until Stop(); returns when every cycle that runs has ended.
   host::Task<void> Run();
   void Stop();
 
@@ -64,16 +65,28 @@ class PollEngine {
  private:
   struct Batch;  // one round of questions
   using Due = std::pair<host::SteadyTime, api::NamespacedName>;
+  // An object whose poll began.
+  struct Begun {
+    api::NamespacedName key;
+    uint64_t cycle = 0;
+    host::SteadyTime at;
+  };
 
   void SetDue(const api::NamespacedName& key, TrackedObject& object, host::SteadyTime due);
-  std::vector<api::NamespacedName> TakeDue();
-  host::Task<void> RunCycles(std::vector<api::NamespacedName> keys);
-  host::Task<void> Prepare(Batch& batch, api::NamespacedName key);
+  // When the oldest of the last good answers came; nothing unless each trigger gave one that is as
+  // good as a poll.
+  std::optional<host::SteadyTime> OldestAnswer(const TrackedObject& object) const;
+  std::vector<Begun> TakeDue();
+  host::Task<void> RunCycles(std::vector<Begun> begun);
+  // Of an object whose triggers cannot be resolved without asking the API server.
+  host::Task<void> ResolveAndRun(Begun begun);
+  host::Task<void> Ask(Batch& batch);
+  void Prepare(Batch& batch, const Begun& begun, const ResolvedObject& resolved);
   void Answered(Batch& batch, const api::NamespacedName& key, uint32_t trigger_index,
-                const absl::StatusOr<host::MetricsAnswer>& answer);
+                const host::TriggerPtr& asked, const absl::StatusOr<host::MetricsAnswer>& answer);
   void FinishIfComplete(Batch& batch, const api::NamespacedName& key);
-  // The object if it is still the one that the batch asked for.
-  TrackedObject* Current(const Batch& batch, const api::NamespacedName& key) const;
+  // The object if that cycle of it still runs.
+  TrackedObject* Current(const api::NamespacedName& key, uint64_t cycle) const;
 
   host::Clock& clock_;
   host::ScalerService& scalers_;
@@ -86,6 +99,7 @@ class PollEngine {
   const Options options_;
   host::TaskGroup cycles_;
   std::set<Due> due_;
+  uint64_t last_cycle_ = 0;
   host::Event changed_;
   bool stopping_ = false;
 };

@@ -27,7 +27,6 @@ struct TrackedTrigger {
   // The plugin refused the trigger (INVALID_ARGUMENT): it is not asked again until spec,
   // credentials or plugin change, that is until the reconciler tracks the object anew.
   absl::Status refused;
-  bool answered = false;  // in the cycle that runs
 };
 
 // What the leader keeps of each ScaledObject that is reconciled and polled.
@@ -46,8 +45,9 @@ struct TrackedObject {
   std::optional<absl::Time> decided_at;
   int32_t decided_replicas = 0;
 
-  host::SteadyTime due;  // of the next poll
-  bool in_cycle = false;
+  host::SteadyTime due;     // of the next poll
+  uint64_t cycle = 0;       // the poll cycle that runs; 0: none
+  bool poll_again = false;  // came due while that cycle ran: its triggers changed
   bool deciding = false;
   bool decide_again = false;
 

@@ -100,23 +100,29 @@ bool TriggerResolver::Fresh(const ResolvedObject& resolved) const {
   return true;
 }
 
+std::shared_ptr<const ResolvedObject> TriggerResolver::Cached(
+    const api::ScaledObject& object) const {
+  auto cached = cache_.find(object.meta.uid);
+  if (cached == cache_.end()) return nullptr;
+  const bool same = cached->second->object->meta.generation == object.meta.generation;
+  return same && Fresh(*cached->second) ? cached->second : nullptr;
+}
+
 host::Task<std::shared_ptr<const ResolvedObject>> TriggerResolver::Resolve(
     std::shared_ptr<const api::ScaledObject> object, host::Deadline deadline) {
-  auto cached = cache_.find(object->meta.uid);
-  if (cached != cache_.end() &&
-      cached->second->object->meta.generation == object->meta.generation &&
-      Fresh(*cached->second)) {
-    co_return cached->second;
-  }
+  if (std::shared_ptr<const ResolvedObject> cached = Cached(*object)) co_return cached;
   auto result = std::make_shared<ResolvedObject>();
   result->object = object;
   result->triggers.resize(object->spec.triggers.size());
   Resolution run{.object = object, .result = result, .deadline = deadline};
   result->versions[kGeneration] = absl::StrCat(object->meta.uid, "/", object->meta.generation);
   for (uint32_t i = 0; i < object->spec.triggers.size(); ++i) co_await ResolveTrigger(run, i);
-  // Versions are taken after the reads: a change that came in between shows as a difference at the
-  // next look.
-  if (view_.ScaledObject(object->Key()) != nullptr) cache_[object->meta.uid] = result;
+  // Versions were taken before each read: a change that came in between shows as a difference at
+  // the next look. An object that went meanwhile leaves nothing behind.
+  const auto current = view_.ScaledObject(object->Key());
+  if (current != nullptr && current->meta.uid == object->meta.uid) {
+    cache_[object->meta.uid] = result;
+  }
   co_return result;
 }
 

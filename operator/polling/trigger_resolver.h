@@ -64,6 +64,8 @@ class TriggerResolver {
   TriggerResolver(kube::Api& api, const ClusterView& view, const host::ScalerService& scalers,
                   Options options);
 
+  // What Resolve() would return without asking anybody; nullptr: it must ask.
+  std::shared_ptr<const ResolvedObject> Cached(const api::ScaledObject& object) const;
   // Never fails as a whole: each trigger carries its own error.
   host::Task<std::shared_ptr<const ResolvedObject>> Resolve(
       std::shared_ptr<const api::ScaledObject> object, host::Deadline deadline);
