@@ -26,9 +26,11 @@ LeaderTerm::LeaderTerm(Parts parts, Options options)
       options_(options),
       may_write_(parts.may_write),
       gate_(parts.clock),
-      status_(parts.clock, parts.api, gate_, parts.strand, parts.log, {},
-              {.on_conflict = [&metrics = parts.metrics] { metrics.StatusConflict(); },
-               .on_written = {}}),
+      status_(
+          parts.clock, parts.api, gate_, parts.strand, parts.log, {},
+          {.on_conflict = [&metrics = parts.metrics] { metrics.StatusConflict(); },
+           .on_written = {},
+           .on_failed = [this](const api::NamespacedName& key) { queue_.AddAfterFailure(key); }}),
       events_(parts.clock, parts.api, gate_, parts.strand, parts.log,
               {.instance = options.instance}),
       scaler_(parts.api, parts.view, gate_),
@@ -71,6 +73,7 @@ LeaderTerm::LeaderTerm(Parts parts, Options options)
       tasks_(parts.clock, parts.strand) {
   decider_.SetMayAct([this] { return may_write_().ok(); });
   reconciler_.SetMayWrite(may_write_);
+  observer_.SetOnRoom([this](const api::NamespacedName& key) { queue_.Add(key); });
 }
 
 host::Task<void> LeaderTerm::Run() {

@@ -5,6 +5,7 @@
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "host/base/status.h"
@@ -68,6 +69,27 @@ absl::StatusOr<std::vector<scaling::TriggerSpecs>> AllSpecs(const TrackedObject&
   return all;
 }
 
+// The API server refused for lack of quota (403), not for lack of time (429).
+bool IsQuotaRefusal(const absl::Status& status) {
+  const std::optional<kube::ApiError> error = kube::GetApiError(status);
+  return absl::IsResourceExhausted(status) && error && error->http_code == 403;
+}
+
+// Passes by itself; says nothing about the ScaledObject, so Ready keeps its value.
+bool IsTransient(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kCancelled:
+      return true;
+    case absl::StatusCode::kResourceExhausted:
+      return !IsQuotaRefusal(status);
+    default:
+      return false;
+  }
+}
+
 bool NeedsAChange(const TrackedObject& tracked) {
   return std::any_of(
       tracked.triggers.begin(), tracked.triggers.end(), [](const TrackedTrigger& trigger) {
@@ -80,14 +102,11 @@ bool NeedsAChange(const TrackedObject& tracked) {
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Reconcile(NamespacedName key,
                                                                      host::Deadline deadline) {
   ObjectPtr object = p_.view.ScaledObject(key);
-  const TrackedObject* tracked = p_.registry.Find(key);
-  if (tracked != nullptr && (object == nullptr || object->meta.uid != tracked->uid())) {
-    ForgetAll(key, tracked->uid());  // deleted, and perhaps made again under the same name
+  auto known = uids_.find(key);
+  if (known != uids_.end() && (object == nullptr || object->meta.uid != known->second)) {
+    ForgetAll(key);  // deleted, and perhaps made again under the same name
   }
-  if (object == nullptr) {
-    ForgetAll(key, "");
-    co_return Result::Done();
-  }
+  if (object == nullptr) co_return Result::Done();
   const absl::Status may_write = may_write_();
   if (!may_write.ok()) {
     if (refused_because_ != may_write.message())
@@ -97,6 +116,7 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Reconcile(NamespacedN
   }
   refused_because_.clear();
   if (object->meta.deletion_timestamp) co_return co_await Finalize(std::move(object), deadline);
+  uids_[key] = object->meta.uid;
   p_.status.Adopt(*object);
   CountTriggers(key, object.get());
   if (std::optional<Refusal> refusal = Admit(*object)) {
@@ -194,6 +214,7 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
   absl::StatusOr<int32_t> replicas = co_await CheckTarget(object, target, deadline);
   if (!replicas.ok()) {
     // A target that is missing comes back with an event; an API server that fails is tried again.
+    if (IsTransient(replicas.status())) co_return replicas.status();
     const bool waits = absl::IsFailedPrecondition(replicas.status());
     Refusal refusal{api::reason::kScaledObjectCheckFailed,
                     std::string(replicas.status().message())};
@@ -215,18 +236,18 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
     co_return Result::Done();
 
   const absl::Status applied = co_await ReconcileHpa(object, next, deadline);
-  next.ready_is_reconcilers = !applied.ok();
+  next.ready_is_reconcilers = !applied.ok() && !IsTransient(applied);
   const bool needs_a_change = NeedsAChange(next);
   WriteFacts(next, *replicas, applied);
   Track(std::move(next));
   const host::SteadyTime status_start = p_.clock.SteadyNow();
   CO_RETURN_IF_ERROR(co_await p_.status.Flush(key, deadline));
   p_.metrics.Step(runtime::LoopStep::kStatus, p_.clock.SteadyNow() - status_start);
-  // A trigger without a spec waits for its plugin (an event) or for a change of the spec.
+  // A trigger without a spec waits for a change of the spec, or for its plugin: mostly an event.
   if (absl::IsFailedPrecondition(applied)) {
     const absl::Status invalid = absl::InvalidArgumentError(applied.message());
     if (needs_a_change) co_return invalid;
-    co_return Result::Done();
+    co_return Result::After(options_.unknown_spec_retry);
   }
   if (!applied.ok()) co_return applied;
   co_return Result::Done();
@@ -270,25 +291,45 @@ host::Task<absl::Status> ScaledObjectReconciler::CreateHpa(api::HorizontalPodAut
     if (!absl::IsAlreadyExists(created.status())) co_return created.status();
   }
   // There, but not in our cache yet: made a moment ago, perhaps by us.
-  absl::StatusOr<json::value> live = co_await p_.api.Get(
-      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, "", deadline);
-  if (!live.ok()) co_return live.status();
-  absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
-  if (!found.ok()) co_return found.status();
-  if (!scaling::HpaDifference(wanted, *found)) co_return absl::OkStatus();
-  auto shared = std::make_shared<const api::HorizontalPodAutoscaler>(*std::move(found));
-  co_return co_await UpdateHpa(std::move(wanted), std::move(shared), deadline);
+  co_return co_await UpdateLiveHpa(std::move(wanted), deadline);
 }
 
+// The HPA controller writes the status of an HPA at each sync, so what the cache holds is often one
+// version behind: a conflict is normal.
 host::Task<absl::Status> ScaledObjectReconciler::UpdateHpa(
     api::HorizontalPodAutoscaler wanted, std::shared_ptr<const api::HorizontalPodAutoscaler> found,
     host::Deadline deadline) {
-  runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
   const NamespacedName key = wanted.Key();
-  absl::StatusOr<json::value> updated = co_await p_.api.Update(
-      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name,
-      api::HpaToJson(scaling::MergeForUpdate(wanted, *found)), kube::WriteOptions{}, deadline);
-  co_return updated.status();
+  absl::StatusOr<json::value> updated;
+  {
+    runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
+    updated = co_await p_.api.Update(kube::HorizontalPodAutoscalers(), key.namespace_name, key.name,
+                                     api::HpaToJson(scaling::MergeForUpdate(wanted, *found)),
+                                     kube::WriteOptions{}, deadline);
+  }
+  if (!absl::IsAborted(updated.status())) co_return updated.status();
+  co_return co_await UpdateLiveHpa(std::move(wanted), deadline);
+}
+
+host::Task<absl::Status> ScaledObjectReconciler::UpdateLiveHpa(api::HorizontalPodAutoscaler wanted,
+                                                               host::Deadline deadline) {
+  const NamespacedName key = wanted.Key();
+  absl::Status status;
+  for (int attempt = 0; attempt <= options_.hpa_conflict_retries; ++attempt) {
+    absl::StatusOr<json::value> live = co_await p_.api.Get(
+        kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, "", deadline);
+    if (!live.ok()) co_return live.status();
+    absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
+    if (!found.ok()) co_return found.status();
+    if (!scaling::HpaDifference(wanted, *found)) co_return absl::OkStatus();
+    runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
+    absl::StatusOr<json::value> updated = co_await p_.api.Update(
+        kube::HorizontalPodAutoscalers(), key.namespace_name, key.name,
+        api::HpaToJson(scaling::MergeForUpdate(wanted, *found)), kube::WriteOptions{}, deadline);
+    status = updated.status();
+    if (!absl::IsAborted(status)) break;
+  }
+  co_return status;
 }
 
 // The HPA of an earlier horizontalPodAutoscalerConfig.name, if it still is ours.
@@ -326,8 +367,7 @@ void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t re
         found == nullptr ? std::nullopt : std::make_optional(*found);
     api::InitializeConditions(status.conditions, now, generation);
     status.observed_generation = generation;
-    status.phase =
-        absl::IsResourceExhausted(hpa) ? api::Phase::kQuotaExceeded : api::Phase::kRunning;
+    status.phase = IsQuotaRefusal(hpa) ? api::Phase::kQuotaExceeded : api::Phase::kRunning;
     status.scale_target_kind = api::ScaleTargetKindText(tracked.target);
     status.scale_target_gvkr = tracked.target;
     if (!status.original_replica_count) status.original_replica_count = replicas;
@@ -353,9 +393,9 @@ void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t re
       const scaling::ConditionChange ready = scaling::JudgeReady(judged, facts, active);
       api::SetCondition(status.conditions, api::kReady, ready.status, ready.reason, ready.message,
                         now, generation);
-    } else {
-      const char* reason = absl::IsResourceExhausted(hpa) ? api::reason::kQuotaExceeded
-                                                          : api::reason::kScaledObjectCheckFailed;
+    } else if (!IsTransient(hpa)) {
+      const char* reason =
+          IsQuotaRefusal(hpa) ? api::reason::kQuotaExceeded : api::reason::kScaledObjectCheckFailed;
       api::SetCondition(status.conditions, api::kReady, api::kFalse, reason, hpa.message(), now,
                         generation);
     }
@@ -372,6 +412,7 @@ void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t re
 void ScaledObjectReconciler::AnnounceReady(const api::ScaledObject& object,
                                            const api::Condition* before,
                                            const api::Condition* after) {
+  if (after->reason.empty()) return;  // not judged yet
   const runtime::EventTarget about{.key = object.Key(), .uid = object.meta.uid};
   const bool was_ready = before != nullptr && before->status == api::kTrue;
   if (after->status == api::kTrue) {
@@ -407,7 +448,8 @@ void ScaledObjectReconciler::Track(TrackedObject next) {
     next.decided_at = before->decided_at;
     next.decided_replicas = before->decided_replicas;
     next.due = before->due;
-    next.in_cycle = before->in_cycle;
+    next.cycle = before->cycle;
+    next.poll_again = before->poll_again;
     next.deciding = before->deciding;
     next.decide_again = before->decide_again;
   }
@@ -425,10 +467,11 @@ void ScaledObjectReconciler::Track(TrackedObject next) {
   const bool published = !next.object->status.hpa_name.empty();
   TrackedObject& slot = p_.registry.Put(key);
   slot = std::move(next);
-  if (same_triggers) return;  // it is on its round already
   const bool spread = is_new && published && p_.clock.SteadyNow() < spread_until_;
-  p_.engine.Schedule(
-      key, spread ? polling::PollEngine::First::kSpread : polling::PollEngine::First::kAtOnce);
+  if (!same_triggers) {  // else it is on its round already
+    p_.engine.Schedule(
+        key, spread ? polling::PollEngine::First::kSpread : polling::PollEngine::First::kAtOnce);
+  }
   // The connection tests were as good as a poll.
   if (answered && !spread) p_.engine.AnsweredOutOfTurn(key);
 }
@@ -473,7 +516,8 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Refuse(ObjectPtr obje
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Finalize(ObjectPtr object,
                                                                     host::Deadline deadline) {
   const NamespacedName key = object->Key();
-  ForgetAll(key, object->meta.uid);
+  uids_[key] = object->meta.uid;  // a new leader has never seen it before
+  ForgetAll(key);
   if (!HasFinalizer(*object)) co_return Result::Done();
   json::object metadata;
   metadata["finalizers"] = WithoutFinalizer(*object);
@@ -485,7 +529,8 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Finalize(ObjectPtr ob
   if (!patched.ok())
     co_return host::Annotate(patched.status(), "ScaledObject ", key.ToString(),
                              ": remove finalizer");
-  p_.events.Record({.key = key, .uid = object->meta.uid}, "Warning", "ScaledObjectDeleted",
+  const runtime::EventTarget about{.key = key, .uid = object->meta.uid};
+  p_.events.Record(about, "Warning", "ScaledObjectDeleted",
                    "ScaledObject was deleted; its HPA goes with it, its target keeps its replicas");
   p_.events.Forget(object->meta.uid);
   co_return Result::Done();
@@ -496,14 +541,17 @@ void ScaledObjectReconciler::Untrack(const NamespacedName& key) {
   p_.registry.Erase(key);
 }
 
-void ScaledObjectReconciler::ForgetAll(const NamespacedName& key, const std::string& uid) {
+void ScaledObjectReconciler::ForgetAll(const NamespacedName& key) {
   Untrack(key);
   p_.status.Forget(key);
   CountTriggers(key, nullptr);
   p_.metrics.ForgetObject(key);
-  if (uid.empty()) return;
-  p_.health.Forget(uid);
-  p_.resolver.Forget(uid);
+  auto known = uids_.find(key);
+  if (known == uids_.end()) return;
+  p_.health.Forget(known->second);
+  p_.resolver.Forget(known->second);
+  p_.events.Forget(known->second);
+  uids_.erase(known);
 }
 
 void ScaledObjectReconciler::CountTriggers(const NamespacedName& key,

@@ -41,7 +41,11 @@ class ScaledObjectReconciler {
  public:
   struct Options {
     absl::Duration hpa_sync_period = absl::Seconds(15);
-    absl::Duration no_room_retry = absl::Milliseconds(20);
+    // Where nothing else would bring the object back: its plugin has room again, or gives the spec
+    // that it could not give. Both are normally told by an event.
+    absl::Duration no_room_retry = absl::Seconds(1);
+    absl::Duration unknown_spec_retry = absl::Seconds(10);
+    int hpa_conflict_retries = 5;
   };
   struct Parts {
     host::Clock& clock;
@@ -96,6 +100,9 @@ class ScaledObjectReconciler {
   host::Task<absl::Status> UpdateHpa(api::HorizontalPodAutoscaler wanted,
                                      std::shared_ptr<const api::HorizontalPodAutoscaler> found,
                                      host::Deadline deadline);
+  // Updates the HPA that the API server holds now, if it differs.
+  host::Task<absl::Status> UpdateLiveHpa(api::HorizontalPodAutoscaler wanted,
+                                         host::Deadline deadline);
   host::Task<absl::Status> DeleteOldHpa(ObjectPtr object, host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> Finalize(ObjectPtr object, host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> Refuse(ObjectPtr object, Refusal refusal,
@@ -107,7 +114,7 @@ class ScaledObjectReconciler {
   void AnnounceReady(const api::ScaledObject& object, const api::Condition* before,
                      const api::Condition* after);
   void Untrack(const api::NamespacedName& key);
-  void ForgetAll(const api::NamespacedName& key, const std::string& uid);
+  void ForgetAll(const api::NamespacedName& key);
   void RestorePublished(const polling::TrackedObject& tracked);
   void CountTriggers(const api::NamespacedName& key, const api::ScaledObject* object);
 
@@ -115,7 +122,8 @@ class ScaledObjectReconciler {
   const Options options_;
   std::function<absl::Status()> may_write_ = [] { return absl::OkStatus(); };
   host::SteadyTime spread_until_ = host::SteadyTime::InfinitePast();
-  std::string refused_because_;  // the last answer of may_write_, logged once
+  std::string refused_because_;                      // the last answer of may_write_, logged once
+  std::map<api::NamespacedName, std::string> uids_;  // of the objects that were seen, to forget by
   // For the registered-totals gauges.
   std::map<api::NamespacedName, std::vector<std::string>> trigger_types_;
   std::map<std::string, int> count_by_type_;

@@ -37,6 +37,14 @@ absl::Status ToStatus(const std::vector<scaler::v1::Violation>& violations) {
       }));
 }
 
+// True unless the same question was asked when the object was tracked last.
+bool IsChanged(const TrackedObject* before, const TrackedTrigger& trigger, size_t i) {
+  if (before == nullptr || i >= before->triggers.size()) return true;
+  const host::TriggerPtr& then = before->triggers[i].resolved.trigger;
+  const host::TriggerPtr& now = trigger.resolved.trigger;
+  return then == nullptr || now == nullptr || then->fingerprint() != now->fingerprint();
+}
+
 }  // namespace
 
 std::vector<std::string> TriggerObserver::PluginsOf(const TrackedObject& object) const {
@@ -48,43 +56,78 @@ std::vector<std::string> TriggerObserver::PluginsOf(const TrackedObject& object)
   return {plugins.begin(), plugins.end()};
 }
 
-bool TriggerObserver::HasRoom(const TrackedObject& object) const {
+bool TriggerObserver::HasRoom(const TrackedObject& object) {
+  const api::NamespacedName key = object.object->Key();
   for (const std::string& plugin : PluginsOf(object)) {
-    auto it = waiting_.find(plugin);
-    if (it != waiting_.end() && it->second >= options_.reconciles_per_plugin) return false;
+    Room& room = rooms_[plugin];
+    if (room.taken < options_.reconciles_per_plugin) continue;
+    if (room.queued.insert(key).second) room.queue.push_back(key);
+    return false;
   }
   return true;
 }
 
-host::Task<void> TriggerObserver::Observe(TrackedObject& object, const TrackedObject* before,
-                                          std::shared_ptr<const api::HorizontalPodAutoscaler> hpa,
-                                          host::Deadline deadline) {
+void TriggerObserver::Leave(const std::string& plugin) {
+  Room& room = rooms_[plugin];
+  --room.taken;
+  if (room.queue.empty()) return;
+  const api::NamespacedName next = std::move(room.queue.front());
+  room.queue.pop_front();
+  room.queued.erase(next);
+  if (on_room_) on_room_(next);
+}
+
+// What a plugin said last, for when it cannot be asked: of the same trigger, or after a restart of
+// the operator what the HPA holds of it, unless the HPA is of an older spec.
+void TriggerObserver::TakeLastGoodSpecs(TrackedObject& object, const TrackedObject* before,
+                                        const api::HorizontalPodAutoscaler* hpa) const {
+  const int64_t observed = object.object->status.observed_generation;
+  const bool hpa_is_of_this_spec =
+      before == nullptr && (observed == 0 || observed == object.object->meta.generation);
   for (size_t i = 0; i < object.triggers.size(); ++i) {
     TrackedTrigger& trigger = object.triggers[i];
     const bool same =
         before != nullptr && i < before->triggers.size() &&
         before->triggers[i].resolved.type == trigger.resolved.type &&
         before->object->spec.triggers[i].metadata == object.object->spec.triggers[i].metadata;
-    if (same) trigger.specs = before->triggers[i].specs;
-    if (trigger.specs.empty() && hpa != nullptr) {
+    if (same) {
+      trigger.specs = before->triggers[i].specs;
+    } else if (hpa != nullptr && hpa_is_of_this_spec) {
       trigger.specs =
           scaling::SpecsFromHpa(*hpa, static_cast<int32_t>(trigger.resolved.index)).specs;
     }
   }
+}
+
+void TriggerObserver::ForgetRemovedTriggers(const TrackedObject& object,
+                                            const TrackedObject& before) {
+  for (size_t i = object.triggers.size(); i < before.triggers.size(); ++i) {
+    for (const host::HealthKey& key : before.HealthKeysOf(before.triggers[i])) health_.Forget(key);
+  }
+}
+
+host::Task<void> TriggerObserver::Observe(TrackedObject& object, const TrackedObject* before,
+                                          std::shared_ptr<const api::HorizontalPodAutoscaler> hpa,
+                                          host::Deadline deadline) {
+  TakeLastGoodSpecs(object, before, hpa.get());
+  if (before != nullptr) ForgetRemovedTriggers(object, *before);
   const std::vector<std::string> plugins = PluginsOf(object);
-  for (const std::string& plugin : plugins) ++waiting_[plugin];
+  for (const std::string& plugin : plugins) ++rooms_[plugin].taken;
   const host::Executor executor = co_await boost::asio::this_coro::executor;
   host::TaskGroup group(clock_, executor);
   const host::Deadline all = deadline.Within(clock_, options_.scaler_timeout);
   for (size_t i = 0; i < object.triggers.size(); ++i) {
-    if (!object.triggers[i].resolved.resource) group.Spawn(ObserveTrigger(object, i, all));
+    if (object.triggers[i].resolved.resource) continue;
+    // The caller's tracked object (`before`) may go while we wait; only this is kept of it.
+    const bool changed = IsChanged(before, object.triggers[i], i);
+    group.Spawn(ObserveTrigger(object, i, changed, all));
   }
   co_await group.Join();
-  for (const std::string& plugin : plugins) --waiting_[plugin];
+  for (const std::string& plugin : plugins) Leave(plugin);
 }
 
 host::Task<void> TriggerObserver::ObserveTrigger(TrackedObject& object, size_t position,
-                                                 host::Deadline deadline) {
+                                                 bool changed, host::Deadline deadline) {
   TrackedTrigger& trigger = object.triggers[position];
   if (trigger.resolved.trigger == nullptr) {
     polling::RecordAnswer(health_, object, trigger, trigger.resolved.error, /*ends_cycle=*/false,
@@ -97,7 +140,7 @@ host::Task<void> TriggerObserver::ObserveTrigger(TrackedObject& object, size_t p
     polling::RecordAnswer(health_, object, trigger, specs, /*ends_cycle=*/false, metrics_);
     co_return;
   }
-  co_await TestConnection(object, position, deadline);
+  co_await TestConnection(object, position, changed, deadline);
 }
 
 // Leaves the last good specs where the plugin cannot be asked: a plugin that is down never loses a
@@ -117,14 +160,14 @@ host::Task<absl::Status> TriggerObserver::AskSpecs(TrackedTrigger& trigger,
   co_return absl::OkStatus();
 }
 
+// `changed`: what is known is the answer to another question, so ask.
 host::Task<void> TriggerObserver::TestConnection(TrackedObject& object, size_t position,
-                                                 host::Deadline deadline) {
+                                                 bool changed, host::Deadline deadline) {
   TrackedTrigger& trigger = object.triggers[position];
-  bool known = true;
+  bool known = !changed;
   for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
     known = known && health_.ForConnectionTest(key) != nullptr;
   }
-  // A stateful type's answer must not come from a test: its state advances on polls only.
   if (known) co_return;
   host::MetricQuery query;
   query.timeout = options_.scaler_timeout;
