@@ -37,6 +37,8 @@ class Authorizer {
 
   host::Task<absl::Status> Authorize(UserInfo user, std::string namespace_name, std::string metric,
                                      host::Deadline deadline);
+  // Answers that are kept; at most Options::most_entries.
+  size_t remembered() const { return answers_.size(); }
 
  private:
   // One question. While `asking`, all who ask the same wait for `answered`.
