@@ -24,8 +24,7 @@ const UserInfo kHpaController = {
 
 // Allows reviews for one namespace only, as a RoleBinding would.
 absl::StatusOr<bool> OnlyNamespaceShop(const boost::json::value& spec) {
-  const boost::json::object& attributes =
-      spec.as_object().at("resourceAttributes").as_object();
+  const boost::json::object& attributes = spec.as_object().at("resourceAttributes").as_object();
   return attributes.contains("namespace") && attributes.at("namespace") == "shop";
 }
 
@@ -150,21 +149,22 @@ TEST_P(AuthorizerFailureTest, NeverOpensAndIsNotTheUsersRefusal) {
   EXPECT_TRUE(Ask(kHpaController).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Failures, AuthorizerFailureTest,
-    testing::ValuesIn<Failure>({
-        {"Unreachable", absl::UnavailableError("the server said so"),
-         absl::StatusCode::kUnavailable},
-        {"TooSlow", absl::DeadlineExceededError("the server said so"),
-         absl::StatusCode::kDeadlineExceeded},
-        {"Throttled", absl::ResourceExhaustedError("the server said so"),
-         absl::StatusCode::kUnavailable},
-        {"WeMayNotAsk", absl::PermissionDeniedError("the server said so"),
-         absl::StatusCode::kInternal},
-        {"WeAreNobody", absl::UnauthenticatedError("the server said so"),
-         absl::StatusCode::kInternal},
-    }),
-    [](const testing::TestParamInfo<Failure>& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Failures, AuthorizerFailureTest,
+                         testing::ValuesIn<Failure>({
+                             {"Unreachable", absl::UnavailableError("the server said so"),
+                              absl::StatusCode::kUnavailable},
+                             {"TooSlow", absl::DeadlineExceededError("the server said so"),
+                              absl::StatusCode::kDeadlineExceeded},
+                             {"Throttled", absl::ResourceExhaustedError("the server said so"),
+                              absl::StatusCode::kUnavailable},
+                             {"WeMayNotAsk", absl::PermissionDeniedError("the server said so"),
+                              absl::StatusCode::kInternal},
+                             {"WeAreNobody", absl::UnauthenticatedError("the server said so"),
+                              absl::StatusCode::kInternal},
+                         }),
+                         [](const testing::TestParamInfo<Failure>& info) {
+                           return std::string(info.param.name);
+                         });
 
 TEST_F(AuthorizerTest, AllWhoWaitHearOfTheFailure) {
   api_.Hold();

@@ -106,10 +106,10 @@ absl::StatusOr<std::unique_ptr<HttpClient>> HttpClient::ConnectTls(uint16_t port
 
 absl::Status HttpClient::Send(absl::string_view bytes) {
   while (!bytes.empty()) {
-    const int sent = handles_->ssl != nullptr
-                         ? SSL_write(handles_->ssl, bytes.data(), static_cast<int>(bytes.size()))
-                         : static_cast<int>(send(handles_->fd, bytes.data(), bytes.size(),
-                                                 MSG_NOSIGNAL));
+    const int sent =
+        handles_->ssl != nullptr
+            ? SSL_write(handles_->ssl, bytes.data(), static_cast<int>(bytes.size()))
+            : static_cast<int>(send(handles_->fd, bytes.data(), bytes.size(), MSG_NOSIGNAL));
     if (sent <= 0) return absl::UnavailableError(absl::StrCat("send: errno ", errno));
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
@@ -155,7 +155,8 @@ absl::StatusOr<HttpAnswer> HttpClient::Receive(bool head) {
 }
 
 absl::StatusOr<HttpAnswer> HttpClient::Get(absl::string_view target, absl::string_view headers) {
-  RETURN_IF_ERROR(Send(absl::StrCat("GET ", target, " HTTP/1.1\r\nHost: test\r\n", headers, "\r\n")));
+  RETURN_IF_ERROR(
+      Send(absl::StrCat("GET ", target, " HTTP/1.1\r\nHost: test\r\n", headers, "\r\n")));
   return Receive();
 }
 

@@ -53,9 +53,8 @@ std::vector<std::string> ReviewApi::reviews() const {
   return reviews_;
 }
 
-host::Task<absl::StatusOr<json::value>> ReviewApi::Get(kube::Resource, std::string,
-                                                       std::string, std::string,
-                                                       host::Deadline) {
+host::Task<absl::StatusOr<json::value>> ReviewApi::Get(kube::Resource, std::string, std::string,
+                                                       std::string, host::Deadline) {
   ++config_map_reads_;
   host::MutexLock lock(&mutex_);
   co_return config_map_;
