@@ -48,21 +48,15 @@ const char* ReasonOf(int http_code) {
 json::object GroupVersion() { return {{"groupVersion", kGroupVersion}, {"version", "v1beta1"}}; }
 
 json::object ApiGroup() {
-  json::object group;
-  group["kind"] = "APIGroup";
-  group["apiVersion"] = "v1";
-  group["name"] = kExternalMetricsGroup;
-  group["versions"] = json::array{GroupVersion()};
-  group["preferredVersion"] = GroupVersion();
-  return group;
+  return {{"kind", "APIGroup"},
+          {"apiVersion", "v1"},
+          {"name", kExternalMetricsGroup},
+          {"versions", json::array{GroupVersion()}},
+          {"preferredVersion", GroupVersion()}};
 }
 
 json::object ApiGroupList() {
-  json::object group = ApiGroup();
-  group.erase("kind");
-  group.erase("apiVersion");
-  return {
-      {"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", json::array{std::move(group)}}};
+  return {{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", json::array{ApiGroup()}}};
 }
 
 // One placeholder, whatever ScaledObjects exist: so that discovery never changes.
