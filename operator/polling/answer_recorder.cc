@@ -9,6 +9,17 @@
 #include "operator/scaling/metric_name.h"
 
 namespace outrigger::controller::polling {
+namespace {
+
+// While no spec is known an answer has no metric to be about: it only says that the trigger works.
+absl::StatusOr<double> ValueOf(const absl::StatusOr<host::MetricsAnswer>& answer,
+                               const std::string& metric) {
+  if (!answer.ok()) return answer.status();
+  if (metric.empty()) return 0.0;
+  return SumOf(*answer, metric);
+}
+
+}  // namespace
 
 absl::StatusOr<double> SumOf(const host::MetricsAnswer& answer, const std::string& metric) {
   double sum = 0;
@@ -49,9 +60,7 @@ void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigg
   const bool counts = ends_cycle && trigger.refused.ok();
   for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
     const runtime::ScalerLabels labels = LabelsOf(object, trigger, key.metric);
-    absl::StatusOr<double> value = answer.status();
-    if (answer.ok())
-      value = key.metric.empty() ? absl::StatusOr<double>(0.0) : SumOf(*answer, key.metric);
+    const absl::StatusOr<double> value = ValueOf(answer, key.metric);
     if (value.ok()) {
       health.RecordSuccess(key, *value, answer->active);
       if (!key.metric.empty()) metrics.ScalerValue(labels, *value);
