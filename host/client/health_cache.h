@@ -76,6 +76,7 @@ class HealthCache {
 
   void Forget(const std::string& uid);
   void Forget(const HealthKey& key) { records_.erase(key); }
+  void Clear() { records_.clear(); }
   size_t size() const { return records_.size(); }
 
  private:
