@@ -133,11 +133,10 @@ TEST_F(MainLineTest, QueueDrivesDeploymentFromZeroToFiveAndBack) {
 
   Push(23);
   WaitForReplicas("5", absl::Seconds(40));
-  const absl::Status shown = WaitFor(
-      [&] {
-        return Get("so", "worker", ".status.conditions[?(@.type=='HPAActive')].status") == "True";
-      },
-      absl::Seconds(20), "HPAActive=True", [&] { return Get("so", "worker", ".status"); });
+  const absl::Status shown =
+      WaitFor([&] { return Get("hpa", "keda-hpa-worker", ".status.currentReplicas") == "5"; },
+              absl::Seconds(20), "the HPA sees 5 replicas",
+              [&] { return Get("hpa", "keda-hpa-worker", ".status"); });
   EXPECT_TRUE(shown.ok()) << shown;
   EXPECT_EQ(WithoutAges(*plane_->MustKubectl({"-n", "main-line", "get", "so"})),
             Golden("kubectl_get_so.txt"));
