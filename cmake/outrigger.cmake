@@ -112,10 +112,12 @@ endfunction()
 # Protobuf, gRPC and Abseil of Debian are not instrumented. A std::vector or std::string that grows on their side of a
 # call and shrinks on ours carries no annotations of its unused part, which container-overflow then reports; and the
 # thread sanitizer cannot see how they synchronise, so it looks at our modules only.
+find_program(LLVM_SYMBOLIZER NAMES llvm-symbolizer-19 llvm-symbolizer PATHS /usr/lib/llvm-19/bin REQUIRED)
 set(OUTRIGGER_TEST_ENVIRONMENT
   "OUTRIGGER_BIN_DIR=${CMAKE_BINARY_DIR}/bin" "OUTRIGGER_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "OUTRIGGER_SANITIZE=${OUTRIGGER_SANITIZE}"
-  "ASAN_OPTIONS=detect_container_overflow=0" "UBSAN_OPTIONS=print_stacktrace=1"
-  "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+  "ASAN_OPTIONS=detect_container_overflow=0:external_symbolizer_path=${LLVM_SYMBOLIZER}"
+  "UBSAN_OPTIONS=print_stacktrace=1:external_symbolizer_path=${LLVM_SYMBOLIZER}"
+  "TSAN_OPTIONS=ignore_noninstrumented_modules=1:external_symbolizer_path=${LLVM_SYMBOLIZER}")
 
 # outrigger_test(name SRCS … DEPS … LABELS unit|integration|… [TIMEOUT s] [BINARIES target …] [SERIAL]): a GoogleTest
 # program, run as ONE ctest test. BINARIES are built before it and found in OUTRIGGER_BIN_DIR. LABELS "unit;tsan" runs it

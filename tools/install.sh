@@ -3,7 +3,7 @@
 # Installs from Debian 12 what build and tests need. Does nothing (and needs no root) when all of it is there.
 set -eu
 packages=(
-  clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev mold ninja-build ccache cmake pkg-config
+  clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19 mold ninja-build ccache cmake pkg-config
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc grpc-proto libabsl-dev
   libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev libcurl4-openssl-dev libssl-dev zlib1g-dev
   libhiredis-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev
