@@ -11,7 +11,8 @@ set -eu -o pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "fresh.sh needs root, for chroot and mounts" >&2; exit 1; }
 command=${1:-make demo && make test}
-clone=/root/outrigger
+home=/srv/home  # inside
+clone=$home/outrigger
 
 binds=()      # "HOST INSIDE": mounted read-only
 path=()       # folders of toolchains, before the system's
@@ -25,17 +26,17 @@ take_toolchains() {
   take_tree "$(go env GOROOT)"
   if has rustc && [ -d "$(rustc --print sysroot 2>/dev/null)/bin" ]; then take_tree "$(rustc --print sysroot)"; fi
   if has javac; then take_tree "$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")"; fi
-  if has mvn; then
-    take_tree "$(dirname "$(dirname "$(readlink -f "$(command -v mvn)")")")"
-    [ ! -d /etc/maven ] || bind /etc/maven  # Debian's keeps its settings there
-  fi
+  if has mvn; then take_tree "$(dirname "$(dirname "$(readlink -f "$(command -v mvn)")")")"; fi
   if has node; then take_node; fi
 }
 
-# A folder with bin/ in it.
+# A folder with bin/ in it. Debian's packages of Java link to their settings in /etc and to shared jars.
 take_tree() {
+  local target
   bind "$1"
   path+=("$1/bin")
+  while read -r target; do bind "$target"; done < <(
+    find "$1" -maxdepth 4 -type l -exec readlink -f {} + | sed -nE 's#^(/etc/[^/]+/|/usr/share/java/).*#\1#p' | sort -u)
 }
 
 # Node may lie in /usr/bin, which belongs to the new root: the program goes elsewhere, its modules where they were.
@@ -59,7 +60,7 @@ take_settings() {
   done < <(env)
   bind /etc/ssl/certs/ca-certificates.crt
   for file in "$HOME/.m2/settings.xml" "$HOME/.npmrc" "$HOME/.cargo/config.toml" /etc/pip.conf "$HOME/.config/pip/pip.conf"; do
-    [ ! -e "$file" ] || bind "$file" "${file/#$HOME//root}"
+    [ ! -e "$file" ] || bind "$file" "${file/#$HOME/$home}"
   done
 }
 
@@ -93,9 +94,9 @@ enter() {
     mount --bind "$host" "$root$inside"
     mount -o remount,bind,ro "$root$inside"
   done
-  exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" "${variables[@]}" \
+  exec chroot "$root" /usr/bin/env -i HOME="$home" LANG=C.UTF-8 TERM="${TERM:-dumb}" "${variables[@]}" \
     PATH="$(IFS=:; echo "${path[*]}"):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
-    bash -c "cd $clone && $command"
+    bash -c "cd $clone && { $command; }"
 }
 
 root=$(mktemp -d -t outrigger-fresh.XXXXXX)
@@ -105,7 +106,7 @@ take_toolchains
 take_settings
 make_root
 echo "== in a bare Debian 12: $command"
-export root clone command
+export root home clone command
 declare -a binds path variables
 unshare --mount --pid --fork --kill-child --propagation private \
   bash -eu -c "$(declare -p binds path variables); $(declare -f enter); enter"
