@@ -29,9 +29,9 @@ Task<void> NextTurn() {
   co_await boost::asio::post(executor, boost::asio::use_awaitable);
 }
 
-const absl::Status& StatusOf(const absl::Status& result) { return result; }
+absl::Status StatusOf(const absl::Status& result) { return result; }
 template <typename T>
-const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+absl::Status StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 

@@ -45,7 +45,8 @@ class FaultInjector {
   };
   virtual ~FaultInjector() = default;
 
-  // The delay, then the error instead of the call: nothing was done.
+  // The delay, then the error instead of the call: nothing was done. A watch that is refused with
+  // OUT_OF_RANGE got 410 for its answer.
   virtual Fault BeforeCall(const MemoryCall& call) = 0;
   // The call is done and committed with `outcome`; the error replaces the answer, so that the
   // caller does not know it.

@@ -29,7 +29,7 @@ std::vector<std::string> LabelParts(const json::object& selector) {
 }
 
 std::string ExpressionPart(const json::object& expression) {
-  const std::string key = StringOf(expression, "key");
+  std::string key = StringOf(expression, "key");
   const std::string op = StringOf(expression, "operator");
   if (op == "Exists") return key;
   if (op == "DoesNotExist") return absl::StrCat("!", key);

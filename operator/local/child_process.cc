@@ -58,6 +58,7 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& a
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
   result.push_back(nullptr);
   return result;

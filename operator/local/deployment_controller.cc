@@ -37,14 +37,14 @@ bool IsIn(const json::object& wanted, const json::value& deployment) {
 
 }  // namespace
 
-DeploymentController::DeploymentController(kube::Api& api, host::Clock& clock, host::Logger log,
-                                           host::Random random, WorkloadFactory factory,
-                                           Options options)
+DeploymentController::DeploymentController(kube::Api& api, host::Clock& clock,
+                                           const host::Logger& log, host::Random random,
+                                           WorkloadFactory factory, Options options)
     : api_(api),
       clock_(clock),
       log_(log),
       factory_(std::move(factory)),
-      options_(std::move(options)),
+      options_(options),
       informer_(clock, api, random, log, {.resource = kube::Deployments()},
                 [](const json::value& object) -> absl::StatusOr<json::value> { return object; }) {
   informer_.AddHandlers(

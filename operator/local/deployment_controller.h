@@ -36,8 +36,8 @@ class DeploymentController {
     absl::Duration retry_after = absl::Seconds(1);  // of a status that could not be written
   };
 
-  DeploymentController(kube::Api& api, host::Clock& clock, host::Logger log, host::Random random,
-                       WorkloadFactory factory, Options options);
+  DeploymentController(kube::Api& api, host::Clock& clock, const host::Logger& log,
+                       host::Random random, WorkloadFactory factory, Options options);
 
   host::Task<void> Run();
   void Stop();

@@ -26,7 +26,7 @@ absl::StatusOr<size_t> ReplicasOf(const json::object& spec) {
 
 }  // namespace
 
-ProcessRunner::ProcessRunner(host::Clock& clock, host::Logger log, api::NamespacedName key,
+ProcessRunner::ProcessRunner(host::Clock& clock, const host::Logger& log, api::NamespacedName key,
                              Options options, std::function<void()> changed)
     : clock_(clock),
       log_(log.With({{"deployment", key.ToString()}})),

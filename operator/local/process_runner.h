@@ -41,8 +41,8 @@ class ProcessRunner : public Workload {
     absl::Duration poll_period = absl::Milliseconds(50);
   };
 
-  ProcessRunner(host::Clock& clock, host::Logger log, api::NamespacedName key, Options options,
-                std::function<void()> changed);
+  ProcessRunner(host::Clock& clock, const host::Logger& log, api::NamespacedName key,
+                Options options, std::function<void()> changed);
 
   absl::Status Apply(const boost::json::object& spec) override;
   Counts counts() const override;

@@ -103,7 +103,7 @@ std::string Session::UidOf(Kind kind, const std::string& name) const {
   return seen == last_seen_.end() ? "" : MetaString(seen->second.get_object(), "uid");
 }
 
-std::string Session::Resolve(const Operation& operation, std::string text) const {
+std::string Session::Resolve(const Operation& operation, const std::string& text) const {
   const Key key{operation.kind, operation.name};
   const auto seen = last_seen_.find(key);
   const auto versions = versions_.find(key);
@@ -176,7 +176,7 @@ absl::StatusOr<json::value> Session::Call(const Operation& operation) {
       kube::DeleteOptions preconditions{
           .uid = Resolve(operation, operation.uid),
           .resource_version = Resolve(operation, operation.resource_version)};
-      const absl::Status deleted =
+      absl::Status deleted =
           Await(api.Delete(resource, namespace_, operation.name, std::move(preconditions), Soon()));
       if (!deleted.ok()) return deleted;
       return json::value(nullptr);

@@ -56,7 +56,7 @@ class Session {
   absl::StatusOr<boost::json::value> Call(const Operation& operation);
   absl::StatusOr<boost::json::value> List(const Operation& operation);
   void Remember(const Operation& operation, const boost::json::value& object);
-  std::string Resolve(const Operation& operation, std::string text) const;
+  std::string Resolve(const Operation& operation, const std::string& text) const;
   Outcome OutcomeOf(const absl::Status& status);
 
   Server& server_;

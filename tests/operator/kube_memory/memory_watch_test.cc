@@ -41,6 +41,7 @@ class MemoryWatchTest : public testing::Test {
   std::shared_ptr<Watched> Watch(WatchOptions options,
                                  host::Deadline stop = host::Deadline::Never()) {
     auto watched = std::make_shared<Watched>();
+    if (!options.cancel.stop_possible()) options.cancel = end_of_test_.get_token();
     auto on_event = [watched](WatchEvent event) {
       watched->events.push_back(
           absl::StrCat(Name(event.type), " ", At(event.object, "/metadata/name")));
@@ -53,6 +54,11 @@ class MemoryWatchTest : public testing::Test {
           watched->end = std::move(status);
         });
     return watched;
+  }
+
+  ~MemoryWatchTest() override {
+    end_of_test_.request_stop();
+    Settle();
   }
 
   void Put(const std::string& name, const std::string& team) {
@@ -74,6 +80,7 @@ class MemoryWatchTest : public testing::Test {
     WatchFault fault;
   };
   Faults faults_;
+  std::stop_source end_of_test_;
   MemoryFixture fixture_{{.store = {.history_limit = 5}, .faults = &faults_}};
 };
 
