@@ -50,18 +50,6 @@ runtime::ScalerLabels LabelsOf(const TrackedObject& object, const TrackedTrigger
           .trigger_index = resolved.index};
 }
 
-namespace {
-
-// A trigger without specs has a nameless record, which tells success from failure only.
-absl::StatusOr<double> ValueOf(const absl::StatusOr<host::MetricsAnswer>& answer,
-                               const std::string& metric) {
-  if (!answer.ok()) return answer.status();
-  if (metric.empty()) return 0.0;
-  return SumOf(*answer, metric);
-}
-
-}  // namespace
-
 void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
                   const absl::StatusOr<host::MetricsAnswer>& answer, bool ends_cycle,
                   runtime::MetricsSink& metrics) {
