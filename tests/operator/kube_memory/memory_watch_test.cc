@@ -42,7 +42,7 @@ class MemoryWatchTest : public testing::Test {
                                  host::Deadline stop = host::Deadline::Never()) {
     auto watched = std::make_shared<Watched>();
     if (!options.cancel.stop_possible()) options.cancel = end_of_test_.get_token();
-    auto on_event = [watched](WatchEvent event) {
+    auto on_event = [watched](const WatchEvent& event) {
       watched->events.push_back(
           absl::StrCat(Name(event.type), " ", At(event.object, "/metadata/name")));
       watched->versions.push_back(At(event.object, "/metadata/resourceVersion"));
