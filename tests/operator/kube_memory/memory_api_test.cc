@@ -209,7 +209,7 @@ TEST(MemoryApiTest, PagesShowOneMomentWhateverHappensBetween) {
 TEST(MemoryApiTest, ListsSelectByLabelNameAndNamespace) {
   MemoryFixture fixture;
   ASSERT_TRUE(fixture.Create(Deployments(), kDeployment).ok());
-  const auto count = [&](ListOptions options, std::string namespace_name) {
+  const auto count = [&](ListOptions options, const std::string& namespace_name) {
     const auto list = fixture.Await(
         fixture.api.List(Deployments(), namespace_name, std::move(options), fixture.Soon()));
     EXPECT_TRUE(list.ok()) << list.status();
