@@ -31,7 +31,7 @@ class EventTest : public testing::Test {
   void StartWaiter(absl::Duration timeout = absl::InfiniteDuration()) {
     runner_.Start(WaitAndNote(event_, clock_, clock_.SteadyNow() + timeout, results_));
   }
-  static Task<void> WaitAndNote(Event event, FakeClock& clock, SteadyTime until,
+  static Task<void> WaitAndNote(const Event& event, FakeClock& clock, SteadyTime until,
                                 std::vector<bool>& results) {
     const bool notified = co_await event.WaitUntil(clock, until);
     results.push_back(notified);
