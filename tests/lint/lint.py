@@ -294,6 +294,10 @@ RULES = [
          ("tests/support/wait_for.cc", "std::this_thread::sleep_for(kStep);"),
          # What polls real processes, and a faulty process that hangs until it is told to end.
          except_in=("tests/support/wait_for.cc", "tests/host/client/faulty_scaler.cc")),
+    Rule("no skipped tests", "a test that does not run shows nothing, and nobody sees that it did not",
+         find(r"\bGTEST_SKIP\b|\bDISABLED_\w+", "make it run, or delete it"),
+         ("tests/a_test.cc", "TEST(A, DISABLED_B) {}"), ("tests/a_test.cc", "TEST(A, B) {}  // not DISABLED_B\n"),
+         under=("tests/*",)),
     Rule("no absl::Mutex", "Debian's Abseil hides it from the thread sanitizer",
          find(r"\babsl::(Mutex|MutexLock|ReaderMutexLock|CondVar|Notification)\b", "use host::Mutex"),
          ("host/client/a.h", "absl::Mutex mutex_;"), ("host/client/a.h", "// not absl::Mutex\nhost::Mutex mutex_;\n")),
