@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "host/base/status.h"
 #include "host/kit/parameter.h"
 
 namespace outrigger::host::kit {
@@ -28,6 +29,13 @@ bool IsLoopback(const std::string& host) {
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
   in6_addr v6 = {};
   return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+// gRPC would start without the files and then fail every handshake in silence.
+absl::Status CheckReadable(absl::string_view flag, const std::string& path) {
+  if (access(path.c_str(), R_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": cannot read ", path, ": ", std::strerror(errno)));
 }
 
 class FileDescriptor {
@@ -61,6 +69,11 @@ absl::Status CheckListenAddress(absl::string_view address, const TlsFiles& tls) 
   if (!tls.empty() && !tls.complete()) {
     return absl::InvalidArgumentError(
         "--tls-cert-file, --tls-key-file and --tls-client-ca-file: want all three or none");
+  }
+  if (tls.complete()) {
+    RETURN_IF_ERROR(CheckReadable("--tls-cert-file", tls.certificate));
+    RETURN_IF_ERROR(CheckReadable("--tls-key-file", tls.key));
+    RETURN_IF_ERROR(CheckReadable("--tls-client-ca-file", tls.client_ca));
   }
   const size_t colon = address.rfind(':');
   uint32_t port = 0;

@@ -20,7 +20,7 @@ struct TlsFiles {
 
 // Whether a server may listen on `address` (host:port). Without mutual TLS only loopback addresses
 // are allowed, so that a scaler's secrets never cross a network in the clear. INVALID_ARGUMENT
-// names the flag, what was wanted and what came.
+// names the flag, what was wanted and what came; also for a TLS file that cannot be read.
 absl::Status CheckListenAddress(absl::string_view address, const TlsFiles& tls);
 
 // Makes room for a Unix socket at `path`: removes a socket file that nobody answers on.

@@ -16,6 +16,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(CheckListenAddressTest, OnlyLoopbackWithoutMutualTls) {
+  const tests::TempDir dir;
+  const std::string file = dir.Write("file.pem", "");
   for (const char* address : {"127.0.0.1:0", "127.9.9.9:1", "localhost:9666", "[::1]:9666"}) {
     EXPECT_TRUE(CheckListenAddress(address, {}).ok()) << address;
   }
@@ -24,13 +26,18 @@ TEST(CheckListenAddressTest, OnlyLoopbackWithoutMutualTls) {
     const absl::Status status = CheckListenAddress(address, {});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << address;
     EXPECT_THAT(std::string(status.message()), HasSubstr("want a loopback address, or mutual TLS"));
-    EXPECT_TRUE(CheckListenAddress(address, {"c", "k", "ca"}).ok()) << address;
+    EXPECT_TRUE(CheckListenAddress(address, {file, file, file}).ok()) << address;
   }
 }
 
 TEST(CheckListenAddressTest, TlsFilesComeAllOrNone) {
   EXPECT_THAT(std::string(CheckListenAddress("127.0.0.1:0", {"c", "k", ""}).message()),
               HasSubstr("want all three or none"));
+}
+
+TEST(CheckListenAddressTest, ATlsFileThatCannotBeReadIsNamed) {
+  EXPECT_THAT(std::string(CheckListenAddress("127.0.0.1:0", {"/no/such", "k", "ca"}).message()),
+              HasSubstr("--tls-cert-file: cannot read /no/such: No such file"));
 }
 
 TEST(CheckListenAddressTest, WantsHostAndPort) {

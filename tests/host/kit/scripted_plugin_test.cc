@@ -120,6 +120,52 @@ TEST_F(ScriptedPluginTest, CanAnnounceTypesOfOthers) {
   EXPECT_EQ(plugin_->Calls("").parses(), 0) << "Describe and Check are no question about a trigger";
 }
 
+// ---- flags ---------------------------------------------------------------------------------
+
+std::string Binary() {
+  return absl::StrCat(std::getenv("OUTRIGGER_BIN_DIR"), "/outrigger-test-scripted");
+}
+
+TEST(PluginFlagsTest, WhatCannotBeServedEndsWithOneLineThatSaysWhy) {
+  const TempDir dir;
+  const std::string file = dir.Write("scaler.sock", "not a socket");
+  const std::pair<std::vector<std::string>, const char*> rows[] = {
+      {{}, "want --listen-socket PATH, --listen HOST:PORT or both"},
+      {{"--listen", "0.0.0.0:0"}, "--listen: want a loopback address, or mutual TLS"},
+      {{"--listen-socket", file}, "something else than a socket stands at"},
+      {{"--listen", "127.0.0.1:0", "--log-level", "loud"}, "--log-level: want debug, info"},
+  };
+  for (const auto& [flags, wanted] : rows) {
+    Process::Options process;
+    process.argv = {Binary()};
+    process.argv.insert(process.argv.end(), flags.begin(), flags.end());
+    const auto result = RunCommand(std::move(process), "", absl::Seconds(10));
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->exit_code, 1) << wanted;
+    EXPECT_THAT(result->stderr_text, HasSubstr(wanted));
+  }
+}
+
+TEST(PluginFlagsTest, EachFlagIsReadFromTheEnvironmentToo) {
+  Process::Options process;
+  process.argv = {Binary()};
+  process.env = {{"OUTRIGGER_LISTEN", "0.0.0.0:0"}};
+  const auto result = RunCommand(std::move(process), "", absl::Seconds(10));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->stderr_text, HasSubstr("--listen: want a loopback address"));
+}
+
+TEST(PluginFlagsTest, PrintsTheReferenceOfEachType) {
+  Process::Options process;
+  process.argv = {Binary(), "--announce", "a,b", "--print-reference"};
+  const auto result = RunCommand(std::move(process), "", absl::Seconds(10));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->exit_code, 0);
+  EXPECT_THAT(result->stdout_text, HasSubstr("## Trigger type `a`"));
+  EXPECT_THAT(result->stdout_text, HasSubstr("## Trigger type `b`"));
+  EXPECT_THAT(result->stdout_text, HasSubstr("| `script` | text | `default` | metadata |"));
+}
+
 // Case B154.
 TEST_F(ScriptedPluginTest, ACrashAtAnyCallLeavesAPluginThatStartsAgain) {
   test::v1::Behaviour crash;
