@@ -6,6 +6,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <resolv.h>
 
 #include <array>
 #include <boost/asio/as_tuple.hpp>
@@ -120,6 +121,28 @@ std::optional<TlsProblem> CheckTls(const TlsConfig& config) {
   return std::nullopt;
 }
 
+namespace {
+
+// What the system's resolver waits for is bounded here, so that a dead name server holds up neither
+// the other names for long nor the end of the process.
+void BoundNameServerWaits() {
+  if (res_init() != 0) return;
+  _res.retrans = 2;  // seconds
+  _res.retry = 1;
+}
+
+std::vector<std::string> LookUpAddresses(const std::string& name, error_code& error) {
+  BoundNameServerWaits();
+  asio::io_context unused;
+  std::vector<std::string> addresses;
+  const auto results = tcp::resolver(unused).resolve(name, "", error);
+  if (error) return addresses;
+  for (const auto& entry : results) addresses.push_back(entry.endpoint().address().to_string());
+  return addresses;
+}
+
+}  // namespace
+
 struct Resolver::Threads {
   asio::thread_pool pool{kResolverThreads};
 };
@@ -143,13 +166,8 @@ host::Task<absl::StatusOr<std::vector<std::string>>> Resolver::Resolve(std::stri
   };
   auto lookup = std::make_shared<Lookup>();
   asio::post(threads_->pool, [lookup, name, executor = executor_] {
-    asio::io_context unused;
     error_code error;
-    std::vector<std::string> addresses;
-    const auto results = tcp::resolver(unused).resolve(name, "", error);
-    if (!error) {
-      for (const auto& entry : results) addresses.push_back(entry.endpoint().address().to_string());
-    }
+    std::vector<std::string> addresses = LookUpAddresses(name, error);
     asio::post(executor, [lookup, error, addresses = std::move(addresses)]() mutable {
       lookup->answered = true;
       lookup->error = error;
