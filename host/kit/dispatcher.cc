@@ -193,6 +193,7 @@ Dispatcher::Dispatcher(DispatcherOptions options, Clock& clock, Logger logger,
 
 std::vector<std::string> Dispatcher::TriggerTypes() const {
   std::vector<std::string> types;
+  types.reserve(scalers_.size());
   for (const auto& scaler : scalers_) types.push_back(scaler->schema().type);
   return types;
 }
@@ -343,7 +344,7 @@ Deadline Dispatcher::EntryDeadline(const scaler::v1::BatchEntry& entry, Deadline
 }
 
 absl::Status Dispatcher::BatchGetMetrics(const scaler::v1::BatchGetMetricsRequest& request,
-                                         Deadline deadline, IndexedAnswer answer) {
+                                         Deadline deadline, const IndexedAnswer& answer) {
   RETURN_IF_ERROR(CheckBatch(request));
   ASSIGN_OR_RETURN(const std::shared_ptr<CallTicket> ticket, AdmitCall());
   ReadGroups groups;
@@ -369,7 +370,7 @@ absl::Status Dispatcher::BatchGetMetrics(const scaler::v1::BatchGetMetricsReques
   return absl::OkStatus();
 }
 
-void Dispatcher::Send(std::vector<std::shared_ptr<PendingRead>> reads) {
+void Dispatcher::Send(const std::vector<std::shared_ptr<PendingRead>>& reads) {
   std::map<TriggerScaler*, std::vector<ReadRequest>> by_scaler;
   for (const std::shared_ptr<PendingRead>& read : reads) {
     for (const auto& asker : read->askers) {

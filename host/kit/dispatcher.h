@@ -67,7 +67,7 @@ class Dispatcher {
   // Not OK: the whole call is refused and nobody is called back. Else `answer` is called exactly
   // once per entry, by the entry's own timeout or `deadline` at the latest.
   absl::Status BatchGetMetrics(const scaler::v1::BatchGetMetricsRequest& request, Deadline deadline,
-                               IndexedAnswer answer);
+                               const IndexedAnswer& answer);
 
   // From now on calls that would read are UNAVAILABLE ("draining").
   void StopAccepting();
@@ -92,7 +92,7 @@ class Dispatcher {
   absl::Status CheckBatch(const scaler::v1::BatchGetMetricsRequest& request) const;
   Deadline EntryDeadline(const scaler::v1::BatchEntry& entry, Deadline deadline) const;
   absl::StatusOr<std::shared_ptr<CallTicket>> AdmitCall();
-  void Send(std::vector<std::shared_ptr<PendingRead>> reads);
+  void Send(const std::vector<std::shared_ptr<PendingRead>>& reads);
   absl::StatusOr<scaler::v1::GetMetricsResponse> MakeResponse(const Question& question,
                                                               const Reading& reading) const;
 

@@ -53,7 +53,7 @@ absl::string_view TakeName(absl::string_view& text) {
 
 absl::StatusOr<LabelSelector::Requirement> LabelSelector::ParseRequirement(
     absl::string_view whole) {
-  const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
+  absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
       "selector: want a, !a, a=b, a!=b, a in (b,c) or a notin (b,c), got ", Quoted(whole)));
   absl::string_view text = absl::StripAsciiWhitespace(whole);
   Requirement requirement;

@@ -146,8 +146,9 @@ class ScalerService : public pb::Scaler::CallbackService {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     dispatcher_.GetMetrics(*request, DeadlineOf(*context, clock_),
                            [reactor, response](absl::StatusOr<pb::GetMetricsResponse> answer) {
+                             const grpc::Status status = ToGrpc(answer.status());
                              if (answer.ok()) *response = *std::move(answer);
-                             reactor->Finish(ToGrpc(answer.status()));
+                             reactor->Finish(status);
                            });
     return reactor;
   }
@@ -180,8 +181,9 @@ class ScalerService : public pb::Scaler::CallbackService {
   template <typename Response>
   static grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context,
                                          absl::StatusOr<Response> answer, Response* response) {
+    const grpc::Status status = ToGrpc(answer.status());
     if (answer.ok()) *response = *std::move(answer);
-    return Done(context, ToGrpc(answer.status()));
+    return Done(context, status);
   }
 
   Dispatcher& dispatcher_;
@@ -302,9 +304,8 @@ PluginServer::PluginServer(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}
 PluginServer::~PluginServer() = default;
 
-absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginServerOptions options,
-                                                                  Dispatcher& dispatcher,
-                                                                  Clock& clock) {
+absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(
+    const PluginServerOptions& options, Dispatcher& dispatcher, Clock& clock) {
   auto implementation = std::make_unique<Implementation>(dispatcher, clock);
   RETURN_IF_ERROR(implementation->Start(options));
   return std::unique_ptr<PluginServer>(new PluginServer(std::move(implementation)));

@@ -33,7 +33,7 @@ class PluginServer {
  public:
   // Listens when it returns. The socket is 0660. INVALID_ARGUMENT, FAILED_PRECONDITION: see
   // listen_address.h; UNAVAILABLE: an address could not be bound.
-  static absl::StatusOr<std::unique_ptr<PluginServer>> Start(PluginServerOptions options,
+  static absl::StatusOr<std::unique_ptr<PluginServer>> Start(const PluginServerOptions& options,
                                                              Dispatcher& dispatcher, Clock& clock);
   ~PluginServer();
 

@@ -136,7 +136,7 @@ absl::Status Serve(PluginOptions& options, Flags& flags, Clock& clock) {
   flags.server.extra_services = options.extra_services;
   CatchStopSignals();
   ASSIGN_OR_RETURN(const std::unique_ptr<PluginServer> server,
-                   PluginServer::Start(std::move(flags.server), dispatcher, clock));
+                   PluginServer::Start(flags.server, dispatcher, clock));
   for (const std::string& address : server->addresses()) {
     logger.Info("serving", {{"address", address},
                             {"triggerTypes", absl::StrJoin(dispatcher.TriggerTypes(), ",")},
