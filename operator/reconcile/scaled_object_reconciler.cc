@@ -399,9 +399,11 @@ void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t re
       api::SetCondition(status.conditions, api::kReady, api::kFalse, reason, hpa.message(), now,
                         generation);
     }
-    if (!object.spec.fallback) {
+    // Else the polls' word stands.
+    const bool fallback_gone = !object.spec.fallback;
+    if (fallback_gone && api::StatusOf(status.conditions, api::kFallback) != api::kFalse) {
       api::SetCondition(status.conditions, api::kFallback, api::kFalse,
-                        api::reason::kNoFallbackFound, "No fallback is configured", now,
+                        api::reason::kNoFallbackFound, "No trigger is falling back", now,
                         generation);
     }
     AnnounceReady(object, before ? &*before : nullptr,
