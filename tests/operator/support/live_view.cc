@@ -11,6 +11,13 @@ std::shared_ptr<const T> Share(absl::StatusOr<T> parsed) {
   return parsed.ok() ? std::make_shared<const T>(*std::move(parsed)) : nullptr;
 }
 
+api::NamespacedName KeyOf(const boost::json::value& object) {
+  const boost::json::object& metadata = object.at("metadata").as_object();
+  const boost::json::value* namespace_name = metadata.if_contains("namespace");
+  return {namespace_name == nullptr ? "" : std::string(namespace_name->as_string()),
+          std::string(metadata.at("name").as_string())};
+}
+
 }  // namespace
 
 void LiveView::Freeze() {
@@ -18,20 +25,24 @@ void LiveView::Freeze() {
        {kube::ScaledObjects(), kube::HorizontalPodAutoscalers(), kube::Deployments(),
         kube::StatefulSets(), kube::TriggerAuthentications(), kube::ClusterTriggerAuthentications(),
         kube::Secrets(), kube::ConfigMaps()}) {
-    objects_[resource.ToString()] = api_.Objects(resource);
+    Find(resource, {});
   }
   frozen_ = true;
 }
 
 const boost::json::value* LiveView::Find(const kube::Resource& resource,
                                          const api::NamespacedName& key) const {
-  std::vector<boost::json::value>& objects = objects_[resource.ToString()];
-  if (!frozen_) objects = api_.Objects(resource);
-  for (const boost::json::value& object : objects) {
-    const absl::StatusOr<api::ObjectMeta> meta = api::ParseObjectMeta(object);
-    if (meta.ok() && meta->Key() == key) return &object;
+  Objects& objects = objects_[resource.ToString()];
+  if (!frozen_ && objects.version != api_.resource_version()) {
+    objects.version = api_.resource_version();
+    objects.by_key.clear();
+    for (boost::json::value& object : api_.Objects(resource)) {
+      const api::NamespacedName found = KeyOf(object);
+      objects.by_key.emplace(found, std::move(object));
+    }
   }
-  return nullptr;
+  auto it = objects.by_key.find(key);
+  return it == objects.by_key.end() ? nullptr : &it->second;
 }
 
 std::shared_ptr<const api::ScaledObject> LiveView::ScaledObject(

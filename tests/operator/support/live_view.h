@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "operator/kube/memory_api.h"
 #include "operator/polling/cluster_view.h"
@@ -44,7 +43,11 @@ class LiveView : public polling::ClusterView {
   bool synced_ = true;
   bool references_watched_ = true;
   bool frozen_ = false;
-  mutable std::map<std::string, std::vector<boost::json::value>> objects_;  // by resource
+  struct Objects {
+    int64_t version = -1;  // of the store, when they were read
+    std::map<api::NamespacedName, boost::json::value> by_key;
+  };
+  mutable std::map<std::string, Objects> objects_;  // by resource
 };
 
 }  // namespace outrigger::controller
