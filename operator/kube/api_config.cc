@@ -24,7 +24,7 @@ constexpr absl::string_view kServiceAccountFolder = "/var/run/secrets/kubernetes
 // One kubeconfig file while it is read; makes the messages.
 class Kubeconfig {
  public:
-  Kubeconfig(std::string path, YAML::Node root) : path_(std::move(path)), root_(std::move(root)) {}
+  Kubeconfig(std::string path, const YAML::Node& root) : path_(std::move(path)), root_(root) {}
 
   absl::StatusOr<ApiConfig> Load(absl::string_view context) const;
 
@@ -74,7 +74,7 @@ absl::StatusOr<YAML::Node> Kubeconfig::Named(const char* list, const char* membe
         entry["name"].Scalar() != std::string(name)) {
       continue;
     }
-    const YAML::Node found = entry[member];
+    YAML::Node found = entry[member];
     if (found && found.IsMap()) return found;
     return Fault(absl::StatusCode::kInvalidArgument, absl::StrCat(list, " \"", name, "\""),
                  absl::StrCat(member, ": want a map"));

@@ -47,10 +47,9 @@ int SetUserTimeout(void*, curl_socket_t fd, curlsocktype) {
 }
 
 void Append(HeaderList& list, const std::string& line) {
-  curl_slist* const longer = curl_slist_append(list.get(), line.c_str());
-  if (longer == nullptr) return;  // out of memory
-  (void)list.release();
-  list.reset(longer);
+  // Returns the head, which is new for an empty list only; null when out of memory.
+  curl_slist* const head = curl_slist_append(list.get(), line.c_str());
+  if (list == nullptr) list.reset(head);
 }
 
 std::string Header(CURL* easy, const char* name) {
@@ -135,14 +134,19 @@ uint64_t CurlLoop::Start(HttpRequest request, OnBytes on_bytes, OnDone on_done) 
   transfer->request = std::move(request);
   transfer->on_bytes = std::move(on_bytes);
   transfer->on_done = std::move(on_done);
+  std::unique_ptr<Transfer> refused;
   uint64_t id = 0;
   {
     host::MutexLock lock(&mutex_);
     id = transfer->id = next_id_++;
-    if (!stopped_) pending_.starts.push_back(std::move(transfer));
+    if (stopped_) {
+      refused = std::move(transfer);
+    } else {
+      pending_.starts.push_back(std::move(transfer));
+    }
   }
-  if (transfer != nullptr) {
-    transfer->on_done({.transport = absl::UnavailableError("the client was stopped")});
+  if (refused != nullptr) {
+    refused->on_done({.transport = absl::UnavailableError("the client was stopped")});
   } else {
     curl_multi_wakeup(multi_.get());
   }

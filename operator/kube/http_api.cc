@@ -14,6 +14,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <cstddef>
 #include <deque>
 #include <iterator>
 #include <optional>
@@ -197,7 +198,7 @@ class HttpApi::WatchStream {
     return !ended_;
   }
 
-  void OnDone(HttpAnswer answer) {
+  void OnDone(const HttpAnswer& answer) {
     api_.Record(call_, answer);
     if (!answer.transport.ok()) return End(call_.Explain(answer.transport));
     if (answer.code != 200) return End(call_.Explain(ErrorOf(answer)));
@@ -214,7 +215,7 @@ class HttpApi::WatchStream {
   // The next events, at most kEventsPerTurn; `end` is set when no more will come.
   std::vector<WatchEvent> Take(std::optional<absl::Status>& end) {
     host::MutexLock lock(&mutex_);
-    const size_t count = std::min(events_.size(), kEventsPerTurn);
+    const auto count = static_cast<std::ptrdiff_t>(std::min(events_.size(), kEventsPerTurn));
     std::vector<WatchEvent> taken(std::make_move_iterator(events_.begin()),
                                   std::make_move_iterator(events_.begin() + count));
     events_.erase(events_.begin(), events_.begin() + count);
@@ -296,7 +297,8 @@ void HttpApi::Record(const Call& call, const HttpAnswer& answer) const {
 }
 
 template <typename T>
-host::Task<T> HttpApi::Send(Call call, T (*decode)(const HttpApi&, const Call&, HttpAnswer)) {
+host::Task<T> HttpApi::Send(Call call,
+                            T (*decode)(const HttpApi&, const Call&, const HttpAnswer&)) {
   call.started = clock_.SteadyNow();
   auto initiate = [this, decode, call = std::move(call)](auto handler) mutable {
     // std::function must be copyable, a handler is not.
@@ -304,9 +306,9 @@ host::Task<T> HttpApi::Send(Call call, T (*decode)(const HttpApi&, const Call&, 
     CurlLoop& loop = LoopFor(call.resource);
     HttpRequest request = std::move(call.request);
     loop.Start(std::move(request), nullptr,
-               [this, decode, shared, call = std::move(call)](HttpAnswer answer) mutable {
+               [this, decode, shared, call = std::move(call)](const HttpAnswer& answer) mutable {
                  Record(call, answer);
-                 auto result = std::make_shared<T>(decode(*this, call, std::move(answer)));
+                 auto result = std::make_shared<T>(decode(*this, call, answer));
                  auto executor = boost::asio::get_associated_executor(*shared);
                  // The handler goes along: nothing of the caller may die on this thread.
                  boost::asio::post(executor, [shared = std::move(shared), result]() mutable {
@@ -319,7 +321,7 @@ host::Task<T> HttpApi::Send(Call call, T (*decode)(const HttpApi&, const Call&, 
 }
 
 absl::StatusOr<json::value> HttpApi::DecodeValue(const HttpApi&, const Call& call,
-                                                 HttpAnswer answer) {
+                                                 const HttpAnswer& answer) {
   if (!answer.transport.ok()) return call.Explain(answer.transport);
   if (answer.code < 200 || answer.code > 299) return call.Explain(ErrorOf(answer));
   absl::StatusOr<json::value> value = ParseJson(answer.body);
@@ -329,8 +331,8 @@ absl::StatusOr<json::value> HttpApi::DecodeValue(const HttpApi&, const Call& cal
 }
 
 absl::StatusOr<ObjectList> HttpApi::DecodeList(const HttpApi& api, const Call& call,
-                                               HttpAnswer answer) {
-  ASSIGN_OR_RETURN(json::value value, DecodeValue(api, call, std::move(answer)));
+                                               const HttpAnswer& answer) {
+  ASSIGN_OR_RETURN(json::value value, DecodeValue(api, call, answer));
   json::object* root = value.if_object();
   json::value* items = root == nullptr ? nullptr : root->if_contains("items");
   ObjectList list;
@@ -488,7 +490,7 @@ host::Task<absl::Status> HttpApi::Watch(Resource resource, std::string namespace
   const std::stop_callback on_cancel(options.cancel, [stream] { stream->Cancel(); });
   const uint64_t id = watches_.Start(
       std::move(request), [stream](absl::string_view bytes) { return stream->OnBytes(bytes); },
-      [stream](HttpAnswer answer) { stream->OnDone(std::move(answer)); });
+      [stream](const HttpAnswer& answer) { stream->OnDone(answer); });
   const host::Executor executor = co_await boost::asio::this_coro::executor;
   while (true) {
     if (stop.Expired(clock_)) stream->Cancel();

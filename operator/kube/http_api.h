@@ -93,12 +93,12 @@ class HttpApi : public Api {
 
   template <typename T>
   host::Task<T> Send(Call call,
-                     T (*decode)(const HttpApi& api, const Call& call, HttpAnswer answer));
+                     T (*decode)(const HttpApi& api, const Call& call, const HttpAnswer& answer));
   host::Task<absl::StatusOr<boost::json::value>> SendForObject(absl::StatusOr<Call> call);
   static absl::StatusOr<boost::json::value> DecodeValue(const HttpApi& api, const Call& call,
-                                                        HttpAnswer answer);
+                                                        const HttpAnswer& answer);
   static absl::StatusOr<ObjectList> DecodeList(const HttpApi& api, const Call& call,
-                                               HttpAnswer answer);
+                                               const HttpAnswer& answer);
   void Record(const Call& call, const HttpAnswer& answer) const;
   absl::StatusOr<Call> MakeWatch(const Resource& resource, const std::string& namespace_name,
                                  const WatchOptions& options, host::Deadline stop) const;

@@ -57,16 +57,16 @@ class Informer : private Reflector::Sink {
     std::function<void(const Key& key, const absl::Status& error)> on_parse_error;
   };
 
-  Informer(host::Clock& clock, Api& api, host::Random random, host::Logger log,
+  Informer(host::Clock& clock, Api& api, host::Random random, const host::Logger& log,
            Reflector::Options options, Parse parse)
       : clock_(clock),
         log_(log),
         parse_(std::move(parse)),
-        reflector_(clock, api, random, std::move(log), std::move(options), *this) {}
+        reflector_(clock, api, random, log, std::move(options), *this) {}
 
   // At any time; objects that are there are indexed, or delivered as added (or as parse errors),
   // at once.
-  void AddIndex(std::string name, Index index);
+  void AddIndex(const std::string& name, Index index);
   void AddHandlers(Handlers handlers);
 
   // Once. Ends soon after Stop(); handlers are not called after it.
@@ -115,8 +115,9 @@ class Informer : private Reflector::Sink {
   void OnListEnd() override;
 
   void Keep(const Key& key, Entry& entry, T object);
-  void KeepError(const Key& key, Entry& entry, absl::Status error);
-  void Remove(const Key& key, Ptr last, FinalState state);
+  void KeepError(const Key& key, Entry& entry, const absl::Status& error);
+  // Arguments must not live in the entry, which goes.
+  void Remove(const Key& key, const Ptr& last, FinalState state);
   void AddToIndexes(const Key& key, const Ptr& object);
   void RemoveFromIndexes(const Key& key, const Ptr& object);
 
@@ -134,8 +135,8 @@ class Informer : private Reflector::Sink {
 };
 
 template <typename T>
-void Informer<T>::AddIndex(std::string name, Index index) {
-  IndexTable& table = indexes_[std::move(name)];
+void Informer<T>::AddIndex(const std::string& name, Index index) {
+  IndexTable& table = indexes_[name];
   table = {.values_of = std::move(index)};
   for (const auto& [key, entry] : entries_) {
     if (entry.object == nullptr) continue;
@@ -213,7 +214,8 @@ void Informer<T>::OnObject(const boost::json::value& object) {
   const auto known = entries_.find(identity.key);
   if (known != entries_.end() && known->second.uid != identity.uid) {
     // Deleted and made anew while nobody watched: another object of the same name.
-    Remove(identity.key, known->second.object, FinalState::kUnknown);
+    const Ptr last = known->second.object;
+    Remove(identity.key, last, FinalState::kUnknown);
   }
   Entry& entry = entries_[identity.key];
   entry.list = list_;
@@ -244,7 +246,7 @@ void Informer<T>::Keep(const Key& key, Entry& entry, T object) {
 }
 
 template <typename T>
-void Informer<T>::KeepError(const Key& key, Entry& entry, absl::Status error) {
+void Informer<T>::KeepError(const Key& key, Entry& entry, const absl::Status& error) {
   entry.error = error;
   log_.Warning("an object cannot be read", {{"resource", reflector_.options().resource.ToString()},
                                             {"object", key.ToString()},
@@ -260,8 +262,10 @@ void Informer<T>::OnDeleted(const boost::json::value& last_state) {
   const auto known = entries_.find(key);
   if (known == entries_.end()) return;
   absl::StatusOr<T> parsed = parse_(last_state);
-  Ptr last = parsed.ok() ? std::make_shared<const T>(*std::move(parsed)) : known->second.object;
-  Remove(key, std::move(last), parsed.ok() ? FinalState::kKnown : FinalState::kUnknown);
+  const FinalState state = parsed.ok() ? FinalState::kKnown : FinalState::kUnknown;
+  Ptr last = known->second.object;
+  if (parsed.ok()) last = std::make_shared<const T>(*std::move(parsed));
+  Remove(key, last, state);
 }
 
 template <typename T>
@@ -276,14 +280,13 @@ void Informer<T>::OnListEnd() {
 }
 
 template <typename T>
-void Informer<T>::Remove(const Key& key, Ptr last, FinalState state) {
+void Informer<T>::Remove(const Key& key, const Ptr& last, FinalState state) {
   const auto known = entries_.find(key);
   if (known == entries_.end()) return;
-  const Key gone = key;  // `key` may live in the entry
-  RemoveFromIndexes(gone, known->second.object);
+  RemoveFromIndexes(key, known->second.object);
   entries_.erase(known);
   for (const Handlers& handlers : handlers_) {
-    if (handlers.on_delete) handlers.on_delete(gone, last, state);
+    if (handlers.on_delete) handlers.on_delete(key, last, state);
   }
 }
 

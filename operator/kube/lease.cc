@@ -17,8 +17,8 @@ constexpr absl::Duration kLongestForeignLease = absl::Minutes(1);
 
 }  // namespace
 
-LeaderElector::LeaderElector(host::Clock& clock, Api& api, host::Random random, host::Logger log,
-                             Options options, Callbacks callbacks)
+LeaderElector::LeaderElector(host::Clock& clock, Api& api, host::Random random,
+                             const host::Logger& log, Options options, Callbacks callbacks)
     : clock_(clock),
       api_(api),
       random_(random),

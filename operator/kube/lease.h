@@ -56,7 +56,7 @@ class LeaderElector {
     std::function<void(const std::string& holder)> on_new_leader;  // also of ourselves
   };
 
-  LeaderElector(host::Clock& clock, Api& api, host::Random random, host::Logger log,
+  LeaderElector(host::Clock& clock, Api& api, host::Random random, const host::Logger& log,
                 Options options, Callbacks callbacks);
 
   // Once. Contends until Stop(), then stops leading, releases the lease and returns.

@@ -32,7 +32,7 @@ ObjectIdentity IdentityOf(const boost::json::value& object) {
           .resource_version = Text(*fields, "resourceVersion")};
 }
 
-Reflector::Reflector(host::Clock& clock, Api& api, host::Random random, host::Logger log,
+Reflector::Reflector(host::Clock& clock, Api& api, host::Random random, const host::Logger& log,
                      Options options, Sink& sink)
     : clock_(clock),
       api_(api),
@@ -111,7 +111,7 @@ host::Task<absl::Status> Reflector::WatchOnce() {
                           .metadata_only = options_.metadata_only,
                           .resource_version = version_,
                           .cancel = stop_.get_token()};
-  std::function<void(WatchEvent)> on_event = [this](WatchEvent event) { OnEvent(event); };
+  std::function<void(WatchEvent)> on_event = [this](const WatchEvent& event) { OnEvent(event); };
   absl::Status status =
       co_await api_.Watch(options_.resource, options_.namespace_name, std::move(options),
                           std::move(on_event), host::Deadline::After(clock_, life));

@@ -73,8 +73,8 @@ class Reflector {
     int64_t errors = 0;  // of lists and watches
   };
 
-  Reflector(host::Clock& clock, Api& api, host::Random random, host::Logger log, Options options,
-            Sink& sink);
+  Reflector(host::Clock& clock, Api& api, host::Random random, const host::Logger& log,
+            Options options, Sink& sink);
 
   // Once. Ends soon after Stop(); the sink is not called after it.
   host::Task<void> Run();

@@ -22,7 +22,7 @@ constexpr size_t kMaxLineBytes = 512;
 std::string Story(absl::string_view bytes, size_t piece) {
   WatchFramer framer("pods", kMaxLineBytes);
   std::string story;
-  const auto note = [&story](WatchEvent event) {
+  const auto note = [&story](const WatchEvent& event) {
     absl::StrAppend(&story, static_cast<int>(event.type), " ", boost::json::serialize(event.object),
                     "\n");
   };

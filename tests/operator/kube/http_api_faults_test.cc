@@ -75,7 +75,8 @@ class HttpApiFaultTest : public testing::Test, protected HttpFixture {
   Watched Watch(HttpApi& api) {
     Watched watched;
     watched.status = Await(api.Watch(
-        Pods(), "ns", {.resource_version = "5"}, [&](WatchEvent) { ++watched.events; }, Soon()));
+        Pods(), "ns", {.resource_version = "5"}, [&](const WatchEvent&) { ++watched.events; },
+        Soon()));
     return watched;
   }
   static std::string Event(int version) {

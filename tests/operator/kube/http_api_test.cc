@@ -143,7 +143,7 @@ TEST_F(HttpApiTest, PatchHoldsUidAndResourceVersionAsPreconditions) {
 TEST_F(HttpApiTest, DeleteHoldsItsPreconditions) {
   const absl::StatusOr<boost::json::value> made = Create("a", "1");
   ASSERT_TRUE(made.ok()) << made.status();
-  const auto erase = [&](DeleteOptions options) {
+  const auto erase = [&](const DeleteOptions& options) {
     return Await(api_->Delete(ConfigMaps(), namespace_, "a", options, Soon()));
   };
   EXPECT_EQ(erase({.uid = "9e3a2f6c-0000-0000-0000-000000000000"}).code(),

@@ -62,7 +62,7 @@ class LeaseTest : public testing::Test {
   }
   // No request of that replica reaches the server any more, as if it were killed: its tasks are
   // left waiting for ever.
-  void FailAll(absl::Status error) {
+  void FailAll(const absl::Status& error) {
     cluster_.faults.before_call = [error](const MemoryCall&) -> FaultInjector::Fault {
       return {.error = error};
     };

@@ -21,7 +21,7 @@ class TaskRunner {
   template <typename T>
   T Run(host::Task<T> task) {
     std::optional<T> result;
-    boost::asio::co_spawn(context_, std::move(task), [&](std::exception_ptr error, T value) {
+    boost::asio::co_spawn(context_, std::move(task), [&](const std::exception_ptr& error, T value) {
       if (error) std::rethrow_exception(error);
       result.emplace(std::move(value));
     });
@@ -32,7 +32,7 @@ class TaskRunner {
 
   void Spawn(host::Task<void> task) {
     ++running_;
-    boost::asio::co_spawn(context_, std::move(task), [this](std::exception_ptr error) {
+    boost::asio::co_spawn(context_, std::move(task), [this](const std::exception_ptr& error) {
       --running_;
       if (error) std::rethrow_exception(error);
     });

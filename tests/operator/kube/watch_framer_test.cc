@@ -29,7 +29,7 @@ Seen FeedAll(const std::vector<absl::string_view>& pieces, size_t max_line = 100
   WatchFramer framer("pods", max_line);
   Seen seen;
   for (const absl::string_view piece : pieces) {
-    seen.status = framer.Feed(piece, [&](WatchEvent event) {
+    seen.status = framer.Feed(piece, [&](const WatchEvent& event) {
       seen.events.push_back(
           absl::StrCat(static_cast<int>(event.type), " ",
                        std::string(event.object.at("metadata").at("resourceVersion").as_string())));
@@ -56,6 +56,7 @@ TEST(WatchFramerTest, ReadsEventsSplitAtEveryByte) {
 TEST(WatchFramerTest, ReadsEventsFedByteByByte) {
   const std::string text = absl::StrCat(kAdded, "\n", kBookmark, "\n");
   std::vector<absl::string_view> bytes;
+  bytes.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) bytes.emplace_back(text.data() + i, 1);
   const Seen seen = FeedAll(bytes);
   EXPECT_THAT(seen.events, ElementsAre("0 7", "3 9"));
@@ -86,7 +87,7 @@ TEST(WatchFramerTest, LineOfTruncatedJsonIsUnavailable) {
 TEST(WatchFramerTest, LineLongerThanTheLimitIsUnavailableBeforeItEnds) {
   WatchFramer framer("pods", 100);
   const std::string half(60, 'x');
-  const auto ignore = [](WatchEvent) { FAIL() << "no event came"; };
+  const auto ignore = [](const WatchEvent&) { FAIL() << "no event came"; };
   EXPECT_TRUE(framer.Feed(half, ignore).ok());
   const absl::Status status = framer.Feed(half, ignore);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
