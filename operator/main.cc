@@ -103,8 +103,11 @@ class Operator {
         log_(std::move(log)),
         io_(ThreadCount()),
         core_(asio::make_strand(io_)),
+        identity_(Identity(flags_)),
         api_(clock_, log_,
              {.config = std::move(config),
+              .user_agent =
+                  absl::StrCat("outrigger-operator/", OUTRIGGER_VERSION, " (", identity_, ")"),
               .on_request =
                   [this](const kube::RequestRecord& record) {
                     metrics_.ApiRequest(record.verb, record.resource, record.code, record.duration);
@@ -132,7 +135,7 @@ class Operator {
                   CoreOptions()),
         elector_(
             clock_, api_, host::Random(Seed()), log_,
-            {.namespace_name = flags_.own_namespace, .identity = Identity(flags_)},
+            {.namespace_name = flags_.own_namespace, .identity = identity_},
             {.on_started_leading = [this] { operator_.StartLeading(); },
              .on_stopped_leading = [this] { return operator_.StopLeading(); },
              .on_new_leader =
@@ -300,6 +303,7 @@ class Operator {
   runtime::PrometheusMetrics metrics_{{.version = OUTRIGGER_VERSION}};
   asio::io_context io_;
   const host::Executor core_;
+  const std::string identity_;  // in the Lease, and in audit logs as part of the user agent
   kube::HttpApi api_;
   host::PluginDirectory directory_;
   host::ScalerClient scalers_;

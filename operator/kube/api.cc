@@ -21,6 +21,12 @@ bool IsFailedUidPrecondition(absl::string_view message) {
          absl::StrContains(message, "field is immutable");
 }
 
+// Also while a new quota's use is not counted yet.
+bool RefusedByQuota(absl::string_view message) {
+  return absl::StrContains(message, "exceeded quota") ||
+         absl::StrContains(message, "status unknown for quota");
+}
+
 absl::StatusCode CodeOf(const ApiError& error) {
   switch (error.http_code) {
     case 400:
@@ -31,9 +37,8 @@ absl::StatusCode CodeOf(const ApiError& error) {
     case 401:
       return absl::StatusCode::kUnauthenticated;
     case 403:
-      return absl::StrContains(error.message, "exceeded quota")
-                 ? absl::StatusCode::kResourceExhausted
-                 : absl::StatusCode::kPermissionDenied;
+      return RefusedByQuota(error.message) ? absl::StatusCode::kResourceExhausted
+                                           : absl::StatusCode::kPermissionDenied;
     case 404:
       return absl::StatusCode::kNotFound;
     case 405:

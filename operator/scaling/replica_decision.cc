@@ -55,13 +55,19 @@ std::string NameOf(const TriggerFacts& trigger) {
 
 // ---- Ready ------------------------------------------------------------------------------------
 
+// A source that is down is refused at one poll and times out at the next, as its host and network
+// have it: the same news, written once.
+std::string HeadlineCode(absl::StatusCode code) {
+  return absl::StatusCodeToString(
+      code == absl::StatusCode::kDeadlineExceeded ? absl::StatusCode::kUnavailable : code);
+}
+
 // "2 triggers do not work: trigger 0 (redis) UNAVAILABLE, trigger 2 (kafka) DEADLINE_EXCEEDED": the
 // part of the message that decides whether it is news.
 std::string Headline(const std::vector<const TriggerFacts*>& broken) {
   const std::string list =
       absl::StrJoin(broken, ", ", [](std::string* out, const TriggerFacts* trigger) {
-        absl::StrAppend(out, NameOf(*trigger), " ",
-                        absl::StatusCodeToString(trigger->status.code()));
+        absl::StrAppend(out, NameOf(*trigger), " ", HeadlineCode(trigger->status.code()));
       });
   return broken.size() == 1 ? absl::StrCat("1 trigger does not work: ", list, ": ")
                             : absl::StrCat(broken.size(), " triggers do not work: ", list, ": ");

@@ -314,8 +314,11 @@ TEST(ReplicaDecisionTest, DetailsThatChangeAtEachPollAreNoNews) {
   EXPECT_EQ(Decide(object, Inputs(5, {again})).ready, first.ready);
 
   again.status = absl::DeadlineExceededError("no answer in 3s");
+  EXPECT_EQ(Decide(object, Inputs(5, {again})).ready, first.ready)
+      << "refused or silent: the source is down";
+  again.status = absl::UnauthenticatedError("AUTH refused");
   EXPECT_EQ(Decide(object, Inputs(5, {again})).ready->message,
-            "1 trigger does not work: trigger 0 (redis) DEADLINE_EXCEEDED: no answer in 3s");
+            "1 trigger does not work: trigger 0 (redis) UNAUTHENTICATED: AUTH refused");
   object.meta.generation = 5;  // the user changed something: tell the news
   again.status = absl::UnavailableError("connection refused from port 40002");
   EXPECT_THAT(Decide(object, Inputs(5, {again})).ready->message, HasSubstr("40002"));
