@@ -121,7 +121,7 @@ void StatusWriter::Forget(const NamespacedName& key) {
 }
 
 void StatusWriter::Clear() {
-  while (!objects_.empty()) Forget(objects_.begin()->first);
+  while (!objects_.empty()) Forget(NamespacedName(objects_.begin()->first));
 }
 
 const api::ScaledObjectStatus* StatusWriter::Wanted(const NamespacedName& key) const {

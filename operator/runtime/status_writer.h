@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <absl/status/status.h>
 
 #include <boost/json/object.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -113,7 +113,7 @@ class StatusWriter {
   const host::Logger log_;
   const Options options_;
   const Observer observer_;
-  absl::flat_hash_map<api::NamespacedName, EntryPtr> objects_;
+  std::map<api::NamespacedName, EntryPtr> objects_;  // ordered, so that a seed replays Clear()
   std::set<std::string> pruned_;  // paths that the served CRD does not keep: "phase",
                                   // "conditions[].lastTransitionTime"
 };
