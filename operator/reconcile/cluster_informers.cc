@@ -214,8 +214,11 @@ ClusterInformers::ClusterInformers(host::Clock& clock, kube::Api& api, host::Exe
       {.on_add = [this](const auto&, const auto& now) { OnScaledObject(nullptr, now.get()); },
        .on_update = [this](const auto&, const auto& before,
                            const auto& now) { OnScaledObject(before.get(), now.get()); },
-       .on_delete = [this](const NamespacedName& key, const auto&,
-                           kube::FinalState) { listener_.reconcile(key); }});
+       .on_delete =
+           [this](const NamespacedName& key, const auto& last, kube::FinalState) {
+             listener_.gone(last->meta.uid);
+             listener_.reconcile(key);
+           }});
   for (const auto& informer : w.scaled_objects.informers) {
     informer->AddIndex(kByTarget, [](const api::ScaledObject& object) {
       return std::vector<std::string>{TargetOf(object)};
@@ -339,6 +342,7 @@ host::Task<absl::Status> ClusterInformers::WaitForSync(host::Deadline deadline) 
 
 void ClusterInformers::OnScaledObject(const api::ScaledObject* before,
                                       const api::ScaledObject* after) {
+  if (before != nullptr && before->meta.uid != after->meta.uid) listener_.gone(before->meta.uid);
   WatchReferences(*after);
   listener_.seen(*after);
   if (before == nullptr || Matters(*before, *after)) listener_.reconcile(after->Key());
@@ -385,9 +389,19 @@ void ClusterInformers::OnReference(const std::string& reference) {
 
 // Metadata of Secrets and ConfigMaps, from the first object of a namespace on that refers to one.
 void ClusterInformers::WatchReferences(const api::ScaledObject& object) {
+  if (!RefersToObjects(object)) return;
+  WatchReferencesIn(object.meta.namespace_name);
+  for (const api::Trigger& trigger : object.spec.triggers) {
+    if (trigger.authentication_ref &&
+        trigger.authentication_ref->kind == api::kClusterTriggerAuthenticationKind) {
+      WatchReferencesIn(watches_->options.cluster_object_namespace);
+    }
+  }
+}
+
+void ClusterInformers::WatchReferencesIn(const std::string& namespace_name) {
   Watches& w = *watches_;
-  const std::string& namespace_name = object.meta.namespace_name;
-  if (w.stopping || w.secrets.contains(namespace_name) || !RefersToObjects(object)) return;
+  if (w.stopping || namespace_name.empty() || w.secrets.contains(namespace_name)) return;
   auto watch = [&](std::map<std::string, Kind<Referenced>>& kinds, const kube::Resource& resource,
                    const std::string& prefix) {
     Kind<Referenced>& kind = kinds[namespace_name];

@@ -41,10 +41,13 @@ class ClusterInformers : public polling::ClusterView {
     std::vector<std::string> namespaces;  // empty: all
     bool api_service = true;              // embedded mode has none
     bool authentications = true;
+    // Of Secrets that ClusterTriggerAuthentications refer to.
+    std::string cluster_object_namespace;
   };
   struct Listener {
     std::function<void(const api::NamespacedName& key)> reconcile;  // of a ScaledObject
     std::function<void(const api::ScaledObject& object)> seen;      // each version of it
+    std::function<void(const std::string& uid)> gone;  // deleted, perhaps made again since
     std::function<void(const api::NamespacedName& key)>
         hpa_changed;  // status of the HPA of a ScaledObject
     // Objects that refer to "Secret/ns/name" or "ConfigMap/ns/name".
@@ -88,6 +91,7 @@ class ClusterInformers : public polling::ClusterView {
   void OnAuthentication(const std::string& kind, const api::NamespacedName& key);
   void OnReference(const std::string& reference);
   void WatchReferences(const api::ScaledObject& object);
+  void WatchReferencesIn(const std::string& namespace_name);
 
   host::Clock& clock_;
   const host::Logger log_;

@@ -13,6 +13,12 @@ namespace {
 
 constexpr size_t kFingerprintKeyBytes = 32;
 
+ClusterInformers::Options InformerOptions(const OperatorCore::Options& options) {
+  ClusterInformers::Options informers = options.informers;
+  informers.cluster_object_namespace = options.own_namespace;
+  return informers;
+}
+
 }  // namespace
 
 OperatorCore::OperatorCore(Parts parts, Options options)
@@ -20,7 +26,7 @@ OperatorCore::OperatorCore(Parts parts, Options options)
       options_(std::move(options)),
       health_(p_.clock, {}),
       informers_(p_.clock, p_.api, p_.strand, host::Random(options_.term.seed + 1), p_.log,
-                 p_.metrics, options_.informers, MakeListener()),
+                 p_.metrics, InformerOptions(options_), MakeListener()),
       resolver_(p_.api, informers_, p_.scalers,
                 {.fingerprint_key = host::RandomBytes(kFingerprintKeyBytes),
                  .cluster_object_namespace = options_.own_namespace}),
@@ -46,6 +52,11 @@ ClusterInformers::Listener OperatorCore::MakeListener() {
           .seen =
               [this](const api::ScaledObject& object) {
                 if (term_ != nullptr) term_->Adopt(object);
+              },
+          .gone =
+              [this](const std::string& uid) {
+                health_.Forget(uid);  // a standby, too, reads and remembers
+                resolver_.Forget(uid);
               },
           .hpa_changed =
               [this](const api::NamespacedName& key) {
