@@ -15,7 +15,7 @@
 namespace outrigger::controller::adapter {
 namespace {
 
-constexpr absl::Duration kReloadInterval = absl::Minutes(1);
+constexpr absl::Duration kReloadInterval = absl::Minutes(2);
 constexpr absl::Duration kRetryInterval = absl::Seconds(2);
 constexpr absl::Duration kLoadTimeout = absl::Seconds(10);
 

@@ -32,7 +32,8 @@ struct RequestHeaderConfig {
 // INVALID_ARGUMENT naming the key.
 absl::StatusOr<RequestHeaderConfig> ParseRequestHeaderConfig(const boost::json::value& config_map);
 
-// Reads that ConfigMap now and every minute. Current() is thread-safe and never blocks; nullptr:
+// Reads that ConfigMap now and every two minutes (clusters change an authority by first trusting
+// both for long), every 2 s while that fails. Current() is thread-safe and never blocks; nullptr:
 // not read yet.
 class RequestHeaderConfigLoader {
  public:

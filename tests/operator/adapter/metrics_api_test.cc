@@ -13,6 +13,7 @@
 #include "host/client/scaler_service.h"
 #include "tests/operator/adapter/http_client.h"
 #include "tests/operator/adapter/review_api.h"
+#include "tests/operator/adapter/scripted_source.h"
 #include "tests/operator/adapter/threads.h"
 #include "tests/support/certificates.h"
 #include "tests/support/temp_dir.h"
@@ -40,32 +41,6 @@ constexpr char kMetricPath[] =
 constexpr char kHpaHeaders[] =
     "X-Remote-User: system:serviceaccount:kube-system:horizontal-pod-autoscaler\r\n"
     "X-Remote-Group: system:serviceaccounts\r\nX-Remote-Group: system:authenticated\r\n";
-
-// Answers as a test says; remembers what was asked.
-class ScriptedSource : public polling::MetricSource {
- public:
-  using Answer = absl::StatusOr<std::vector<polling::MetricReading>>;
-
-  host::Task<Answer> Read(polling::MetricRead read, host::Deadline) override {
-    host::MutexLock lock(&mutex_);
-    reads_.push_back(std::move(read));
-    co_return answer_;
-  }
-  void Set(Answer answer) {
-    host::MutexLock lock(&mutex_);
-    answer_ = std::move(answer);
-  }
-  std::vector<polling::MetricRead> reads() const {
-    host::MutexLock lock(&mutex_);
-    return reads_;
-  }
-
- private:
-  mutable host::Mutex mutex_;
-  Answer answer_ ABSL_GUARDED_BY(mutex_) = std::vector<polling::MetricReading>(
-      1, {.metric_name = "s0-redis-orders", .labels = {}, .value = 23});
-  std::vector<polling::MetricRead> reads_ ABSL_GUARDED_BY(mutex_);
-};
 
 class CodeCounter : public runtime::MetricsSink {
  public:
