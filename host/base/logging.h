@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 #include <absl/strings/string_view.h>
 
 #include <boost/json/object.hpp>
