@@ -186,8 +186,9 @@ host::Task<absl::StatusOr<std::vector<std::string>>> Resolver::Resolve(std::stri
 
 // Shared with running operations, so that it outlives them.
 struct Transport::Sockets {
-  Sockets(host::Executor executor, std::string host_name, std::optional<TlsConfig> tls_config)
-      : host(std::move(host_name)), tls(std::move(tls_config)), socket(std::move(executor)) {}
+  Sockets(const host::Executor& executor, std::string host_name,
+          std::optional<TlsConfig> tls_config)
+      : host(std::move(host_name)), tls(std::move(tls_config)), socket(executor) {}
 
   const std::string host;
   const std::optional<TlsConfig> tls;
