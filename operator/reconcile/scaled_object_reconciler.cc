@@ -456,6 +456,7 @@ void ScaledObjectReconciler::Track(TrackedObject next) {
     next.decide_again = before->decide_again;
   }
   bool answered = true;
+  if (!same_triggers) p_.metrics.ForgetScalers(key);  // no series of a trigger that was edited away
   for (const TrackedTrigger& trigger : next.triggers) {
     if (trigger.resolved.resource) continue;
     for (const host::HealthKey& health_key : next.HealthKeysOf(trigger)) {
