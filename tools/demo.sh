@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# demo.sh: a Redis list drives local worker processes 0 -> N -> 0, without a cluster. Ends by itself; leaves nothing behind.
+# OUTRIGGER_BIN_DIR: programs that are built already; else they are built first.
+set -eu
+cd "$(dirname "$0")/.."
+bin=${OUTRIGGER_BIN_DIR:-}
+if [ -z "$bin" ]; then
+  tools/build.sh release outriggerctl outrigger-scaler-redis
+  bin=build/release/bin
+fi
+work=$(mktemp -d)
+redis=""
+cleanup() {
+  [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
+  [ -z "$redis" ] || wait "$redis" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+# A port that is free now; if somebody takes it first, the next one.
+start_redis() {
+  local try port
+  for try in 1 2 3 4 5; do
+    port=$((20000 + RANDOM % 20000))
+    redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$work" --logfile "$work/redis.log" &
+    redis=$!
+    for _ in $(seq 50); do
+      [ "$(redis-cli -p "$port" PING 2>/dev/null)" = PONG ] && kill -0 "$redis" 2>/dev/null && { address=127.0.0.1:$port; return; }
+      kill -0 "$redis" 2>/dev/null || break
+      read -r -t 0.1 <> <(:) || true
+    done
+  done
+  echo "demo: redis-server does not start" >&2
+  exit 1
+}
+start_redis
+for file in worker scaledobject; do
+  sed "s/127.0.0.1:6379/$address/" "examples/redis-queue/$file.yaml" >"$work/$file.yaml"
+done
+echo "30 orders wait in the Redis list \"orders\"; a worker takes 2 a second; one worker is wanted per 5 orders"
+redis-cli -p "${address##*:}" RPUSH orders $(seq -f 'order-%g' 30) >/dev/null
+timeout 80 "$bin/outriggerctl" local -f "$work/worker.yaml" -f "$work/scaledobject.yaml" --exit-after-idle 2s
