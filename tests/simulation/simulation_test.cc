@@ -8,10 +8,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 
 namespace outrigger::simulation {
 namespace {
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr uint64_t kSeeds = 10;  // each takes several times as long
+#else
+constexpr uint64_t kSeeds = 100;
+#endif
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -22,7 +29,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 // One seed alone: SIMULATION_SEED=17 SIMULATION_SEEDS=1 build/dev/tests/simulation_test.
 TEST(SimulationTest, EveryRuleHoldsInAnHourOfFaults) {
   const uint64_t first = FromEnvironment("SIMULATION_SEED", 1);
-  const uint64_t count = FromEnvironment("SIMULATION_SEEDS", 100);
+  const uint64_t count = FromEnvironment("SIMULATION_SEEDS", kSeeds);
   int faults = 0;
   int scalings = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
