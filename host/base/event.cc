@@ -45,7 +45,7 @@ struct Event::State {
 
   // Whoever takes the waiter off the list resumes it, so a timer and a Notify() never both do.
   static void Start(const std::shared_ptr<State>& self, Clock& clock, SteadyTime until,
-                    std::function<void(bool)> resume) {
+                    const std::function<void(bool)>& resume) {
     uint64_t id = 0;
     {
       MutexLock lock(&self->mutex);
