@@ -72,14 +72,14 @@ class BadInputTest : public testing::Test {
     if (!applied->ok()) {
       text = absl::StrCat("refused by the API server: ", applied->stderr_text);
     } else {
-      scene_.WaitUntil(name, "Ready says what is wrong", absl::Seconds(30), [&] {
-        const std::string ready = scene_.Condition(name, "Ready");
-        return ready == "False" ||
-               (ready == "Unknown" && !scene_.Condition(name, "Ready", "reason").empty());
+      // Status, reason and message of one moment.
+      scene_.WaitUntil(name, "Ready says what is wrong", absl::Seconds(60), [&] {
+        const std::string ready = ".status.conditions[?(@.type=='Ready')]";
+        text = scene_.Get(
+            "so", name, absl::StrCat(ready, ".status} {", ready, ".reason}: {", ready, ".message"));
+        return text.starts_with("False ") &&
+               (what != "quota" || text.starts_with("False QuotaExceeded"));
       });
-      text = absl::StrCat(scene_.Condition(name, "Ready"), " ",
-                          scene_.Condition(name, "Ready", "reason"), ": ",
-                          scene_.Condition(name, "Ready", "message"));
     }
     while (!text.empty() && text.back() == '\n') text.pop_back();
     text = std::regex_replace(text, std::regex("used: ([^=]*)=[0-9]+"), "used: $1=N");
@@ -142,6 +142,15 @@ TEST_F(BadInputTest, EachMessageNamesObjectFieldWantedAndGot) {
       "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: bad-input}, spec: "
       "{hard: "
       "{count/horizontalpodautoscalers.autoscaling: \"0\"}}}");
+  const std::string probe =
+      "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: probe, "
+      "namespace: bad-input}, spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: "
+      "Deployment, name: worker}}}";
+  scene_.WaitUntil("worker", "the quota is enforced", absl::Seconds(30), [&] {
+    const absl::StatusOr<CommandResult> refused =
+        DeployedControlPlane().Kubectl({"create", "--dry-run=server", "-f", "-"}, probe);
+    return refused.ok() && refused->stderr_text.find("exceeded quota") != std::string::npos;
+  });
   Record("quota", Manifest("quota", "", Redis("listName: a")));
   EXPECT_EQ(scene_.Get("so", "quota", ".status.phase"), "QuotaExceeded");
 
