@@ -61,8 +61,9 @@ class CoreLoop {
   }
 
  private:
-  host::FakeClock clock_;
+  // The clock goes first: what still sleeps on it is handed to the executor when it goes.
   boost::asio::io_context context_;
+  host::FakeClock clock_;
 };
 
 }  // namespace outrigger::controller
