@@ -11,7 +11,10 @@ if [ -z "$bin" ]; then
 fi
 work=$(mktemp -d)
 redis=""
+local_operator=""
 cleanup() {
+  [ -z "$local_operator" ] || kill "$local_operator" 2>/dev/null || true
+  [ -z "$local_operator" ] || wait "$local_operator" 2>/dev/null || true
   [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
   [ -z "$redis" ] || wait "$redis" 2>/dev/null || true
   rm -rf "$work"
@@ -38,6 +41,11 @@ start_redis
 for file in worker scaledobject; do
   sed "s/127.0.0.1:6379/$address/" "examples/redis-queue/$file.yaml" >"$work/$file.yaml"
 done
-echo "30 orders wait in the Redis list \"orders\"; a worker takes 2 a second; one worker is wanted per 5 orders"
+timeout 80 "$bin/outriggerctl" local -f "$work/worker.yaml" -f "$work/scaledobject.yaml" --exit-after-idle 2s &
+local_operator=$!
+# The list is empty at first, so that the step from 0 is seen.
+for _ in $(seq 30); do read -r -t 0.1 <> <(:) || true; done
+echo "30 orders come into the Redis list \"orders\"; a worker takes 2 a second; one worker is wanted per 5 orders"
 redis-cli -p "${address##*:}" RPUSH orders $(seq -f 'order-%g' 30) >/dev/null
-timeout 80 "$bin/outriggerctl" local -f "$work/worker.yaml" -f "$work/scaledobject.yaml" --exit-after-idle 2s
+wait "$local_operator"
+local_operator=""

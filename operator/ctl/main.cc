@@ -38,8 +38,9 @@ struct LocalFlags {
 class WorkFolder {
  public:
   WorkFolder() {
-    char name[] = "/tmp/outriggerctl-XXXXXX";
-    if (mkdtemp(name) != nullptr) path_ = name;
+    const char* parent = std::getenv("TMPDIR");
+    std::string name = absl::StrCat(parent == nullptr ? "/tmp" : parent, "/outriggerctl-XXXXXX");
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
   }
   ~WorkFolder() {
     std::error_code ignored;
@@ -106,6 +107,9 @@ int RunLocal(const LocalFlags& flags) {
       host::MakeStderrSink({.level = flags.log_level, .format = "text"});
   if (!sink.ok()) return Fail(sink.status());
   const WorkFolder folder;
+  if (folder.path().empty()) {
+    return Fail(absl::UnavailableError("TMPDIR: want a folder that can be written to"));
+  }
   options.folder = folder.path();
   options.plugin_bin_dir = flags.plugin_bin_dir.empty() ? OwnFolder() : flags.plugin_bin_dir;
 

@@ -71,8 +71,9 @@ class DirectMetrics : public ExternalMetrics {
 
 }  // namespace
 
-LocalOperator::LocalOperator(host::Clock& clock, host::Executor strand, host::Logger log,
-                             std::vector<ManifestObject> objects, Options options, Print print)
+LocalOperator::LocalOperator(host::Clock& clock, const host::Executor& strand,
+                             const host::Logger& log, std::vector<ManifestObject> objects,
+                             Options options, Print print)
     : clock_(clock),
       strand_(strand),
       log_(log),
@@ -146,10 +147,27 @@ host::Task<absl::Status> LocalOperator::CreateObjects() {
 }
 
 host::Task<absl::Status> LocalOperator::Run() {
-  CO_RETURN_IF_ERROR(StartPlugins());
-  CO_RETURN_IF_ERROR(directory_.Start());
-  co_await WaitForPlugins();
-  CO_RETURN_IF_ERROR(co_await CreateObjects());
+  absl::Status result = StartPlugins();
+  if (result.ok()) result = directory_.Start();
+  if (result.ok()) {
+    co_await WaitForPlugins();
+    result = co_await CreateObjects();
+  }
+  if (result.ok()) result = co_await Serve();
+  // Also after a start that failed: what was started ends, so that the process does.
+  co_await directory_.Stop();
+  for (const auto& plugin : plugins_) plugin->Signal(SIGTERM);
+  const host::SteadyTime end = clock_.SteadyNow() + absl::Seconds(6);
+  for (const auto& plugin : plugins_) {
+    while (!plugin->Poll() && clock_.SteadyNow() < end) {
+      co_await clock_.Sleep(absl::Milliseconds(20));
+    }
+  }
+  plugins_.clear();
+  co_return result;
+}
+
+host::Task<absl::Status> LocalOperator::Serve() {
   tasks_.Spawn(core_.Run());
   tasks_.Spawn(deployments_.Run());
   const absl::Status synced =
@@ -164,14 +182,6 @@ host::Task<absl::Status> LocalOperator::Run() {
   deployments_.Stop();
   core_.Stop();
   co_await tasks_.Join();
-  co_await directory_.Stop();
-  for (const auto& plugin : plugins_) plugin->Signal(SIGTERM);
-  const host::SteadyTime end = clock_.SteadyNow() + absl::Seconds(6);
-  for (const auto& plugin : plugins_) {
-    while (!plugin->Poll() && clock_.SteadyNow() < end)
-      co_await clock_.Sleep(absl::Milliseconds(20));
-  }
-  plugins_.clear();
   co_return synced;
 }
 

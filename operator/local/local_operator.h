@@ -44,7 +44,7 @@ class LocalOperator {
   // One line for people: what happened, and why.
   using Print = std::function<void(const std::string& line)>;
 
-  LocalOperator(host::Clock& clock, host::Executor strand, host::Logger log,
+  LocalOperator(host::Clock& clock, const host::Executor& strand, const host::Logger& log,
                 std::vector<ManifestObject> objects, Options options, Print print);
 
   // Until Stop(), or until idle. NOT_FOUND: a plugin that a trigger needs is not in plugin_bin_dir.
@@ -55,6 +55,7 @@ class LocalOperator {
   class Metrics;
   absl::Status StartPlugins();
   host::Task<absl::Status> CreateObjects();
+  host::Task<absl::Status> Serve();
   host::Task<void> WaitForPlugins();
   host::Task<void> Watch();
   bool Report();

@@ -35,7 +35,7 @@ class WriteGate {
     WriteGate* gate_ = nullptr;
   };
 
-  WriteGate(host::Clock& clock, int limit = 32) : clock_(clock), free_(limit) {}
+  explicit WriteGate(host::Clock& clock, int limit = 32) : clock_(clock), free_(limit) {}
 
   // Held until the permit goes.
   host::Task<Permit> Acquire(WriteLane lane);
