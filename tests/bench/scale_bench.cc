@@ -14,6 +14,7 @@
 #include "tests/bench/stage.h"
 #include "tests/e2e/scene.h"
 #include "tests/support/redis_server.h"
+#include "tests/support/wait_for.h"
 
 namespace outrigger::bench {
 namespace {
@@ -21,7 +22,10 @@ namespace {
 constexpr int kPollingSeconds = 30;
 // Below this, what a process needs at its first work hides what an object needs.
 constexpr int kEnoughForMemory = 100;
-constexpr absl::Duration kSettle = absl::Seconds(5);
+// The HPA controller looks at a new HPA within two of its syncs, and each that it has looked at
+// gives its object a condition more: a minute with these writes in it is no steady minute.
+constexpr absl::Duration kQuiet = absl::Seconds(10);
+constexpr absl::Duration kUntilQuiet = absl::Minutes(3);
 constexpr absl::Duration kSteady = absl::Seconds(60);
 constexpr absl::Duration kReads = absl::Seconds(10);
 constexpr char kScale[] = "ScaledObjects";
@@ -112,8 +116,21 @@ class ScaleRun {
     Add("of them, writes", "", static_cast<double>(writes) / size_);
   }
 
+  absl::Status Settle() {
+    std::vector<tests::AuditedRequest> writes;
+    absl::Time next = absl::Now() + kQuiet;
+    return tests::WaitFor(
+        [&] {
+          if (absl::Now() < next) return false;
+          next = absl::Now() + absl::Seconds(2);
+          writes = tests::OperatorWrites(stage_->plane(), absl::Now() - kQuiet);
+          return writes.empty();
+        },
+        kUntilQuiet, "the operator writes nothing more", [&] { return tests::Print(writes); });
+  }
+
   absl::Status StaySteady() {
-    absl::SleepFor(kSettle);
+    RETURN_IF_ERROR(Settle());
     const absl::Time start = absl::Now();
     ASSIGN_OR_RETURN(const Both before, Now());
     absl::SleepFor(kSteady);
