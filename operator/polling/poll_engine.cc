@@ -17,6 +17,15 @@ namespace {
 
 constexpr absl::Duration kLongestRetryAfter = absl::Seconds(30);
 
+// Due times lie on multiples of a slot, so that objects that came at different moments are soon
+// asked together: a call of a plugin costs several times as much as a further entry in it. A slot
+// is a sixtieth of the interval at most and divides a second.
+absl::Duration SlotOf(absl::Duration interval) {
+  if (interval >= absl::Seconds(30)) return absl::Milliseconds(500);
+  if (interval >= absl::Seconds(6)) return absl::Milliseconds(100);
+  return absl::Milliseconds(10);
+}
+
 // Of the same question: a trigger that was resolved anew with the same outcome takes the answer,
 // one that changed while it was asked does not.
 bool SameQuestion(const host::TriggerPtr& a, const host::TriggerPtr& b) {
@@ -67,6 +76,15 @@ void PollEngine::SetDue(const NamespacedName& key, TrackedObject& object, Steady
   if (due_.begin()->second == key) changed_.Notify();
 }
 
+SteadyTime PollEngine::NextSlot(const TrackedObject& object, SteadyTime last) const {
+  const absl::Duration interval = object.object->spec.PollingInterval();
+  const absl::Duration slot = SlotOf(interval);
+  const absl::Duration due = last.since_epoch() + interval;
+  // The nearest, not the next: a poll that began a moment after its slot would slip by one each
+  // time.
+  return SteadyTime(absl::Floor(due + slot / 2, slot));
+}
+
 void PollEngine::Schedule(const NamespacedName& key, First first) {
   TrackedObject* object = registry_.Find(key);
   if (object == nullptr) return;
@@ -87,7 +105,7 @@ void PollEngine::AnsweredOutOfTurn(const NamespacedName& key) {
   if (const std::optional<SteadyTime> oldest = OldestAnswer(*object)) {
     // Every trigger was asked since: the poll that would ask again can wait its interval from the
     // oldest answer.
-    const SteadyTime due = *oldest + object->object->spec.PollingInterval();
+    const SteadyTime due = NextSlot(*object, *oldest);
     if (due > object->due) SetDue(key, *object, due);
   }
   cycles_.Spawn(on_cycle_(key));
@@ -263,7 +281,7 @@ void PollEngine::FinishIfComplete(Batch& batch, const NamespacedName& key) {
   if (object == nullptr || !cycle.waiting.empty()) return;
   object->cycle = 0;
   const SteadyTime now = clock_.SteadyNow();
-  SteadyTime next = cycle.started + object->object->spec.PollingInterval();
+  SteadyTime next = NextSlot(*object, cycle.started);
   if (next < now + cycle.retry_after) next = now + cycle.retry_after;
   SetDue(key, *object, std::exchange(object->poll_again, false) ? now : next);
   if (!stopping_) cycles_.Spawn(on_cycle_(key));

@@ -73,6 +73,8 @@ class PollEngine {
   };
 
   void SetDue(const api::NamespacedName& key, TrackedObject& object, host::SteadyTime due);
+  // One polling interval after `last`, at the nearest slot.
+  host::SteadyTime NextSlot(const TrackedObject& object, host::SteadyTime last) const;
   // When the oldest of the last good answers came; nothing unless each trigger gave one that is as
   // good as a poll.
   std::optional<host::SteadyTime> OldestAnswer(const TrackedObject& object) const;

@@ -121,6 +121,23 @@ TEST_F(PollEngineTest, WhatIsDueTogetherIsAskedInOneBatch) {
   EXPECT_EQ(scalers_.batches(), 1u);
 }
 
+TEST_F(PollEngineTest, ObjectsThatCameOneByOneAreSoonAskedTogetherAndStillAtTheirInterval) {
+  Start();
+  for (int i = 0; i < 200; ++i) {
+    TrackAndPoll(absl::StrCat("so", i), TriggerJson(absl::StrCat("s", i)));
+    loop_.Advance(absl::Milliseconds(7));
+  }
+  const size_t before = scalers_.batches();
+  loop_.Advance(absl::Seconds(61));
+  EXPECT_EQ(scalers_.Polls(), 600);
+  EXPECT_LE(scalers_.batches() - before, 8u) << "1.4 s are four slots of 0.5 s, twice";
+  for (const auto& [name, at] : decided_) {
+    ASSERT_EQ(at.size(), 3u) << name;
+    EXPECT_NEAR(static_cast<double>(at[1] - at[0]), 30'000, 250) << name;
+    EXPECT_EQ(at[2] - at[1], 30'000) << name;
+  }
+}
+
 // Case B085.
 TEST_F(PollEngineTest, EqualQuestionsAreAskedOnceAndAnsweredToAll) {
   Start();
