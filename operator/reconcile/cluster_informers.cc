@@ -216,7 +216,7 @@ ClusterInformers::ClusterInformers(host::Clock& clock, kube::Api& api, host::Exe
                            const auto& now) { OnScaledObject(before.get(), now.get()); },
        .on_delete =
            [this](const NamespacedName& key, const auto& last, kube::FinalState) {
-             listener_.gone(last->meta.uid);
+             if (last != nullptr) listener_.gone(last->meta.uid);
              listener_.reconcile(key);
            }});
   for (const auto& informer : w.scaled_objects.informers) {
@@ -234,12 +234,14 @@ ClusterInformers::ClusterInformers(host::Clock& clock, kube::Api& api, host::Exe
                            kube::FinalState) { OnHpa(last.get(), nullptr); }});
   auto workload_handlers = [this](const char* kind) {
     return kube::Informer<api::Workload>::Handlers{
-        .on_add = [this, kind](const auto&,
-                               const auto& now) { OnWorkload(kind, nullptr, now.get()); },
-        .on_update = [this, kind](const auto&, const auto& before,
-                                  const auto& now) { OnWorkload(kind, before.get(), now.get()); },
-        .on_delete = [this, kind](const auto&, const auto& last,
-                                  kube::FinalState) { OnWorkload(kind, last.get(), nullptr); }};
+        .on_add = [this, kind](const NamespacedName& key,
+                               const auto& now) { OnWorkload(kind, key, nullptr, now.get()); },
+        .on_update = [this, kind](
+                         const NamespacedName& key, const auto& before,
+                         const auto& now) { OnWorkload(kind, key, before.get(), now.get()); },
+        .on_delete = [this, kind](
+                         const NamespacedName& key, const auto& last,
+                         kube::FinalState) { OnWorkload(kind, key, last.get(), nullptr); }};
   };
   w.AddForNamespaces<api::Workload>(w.deployments, kube::Deployments(), api::ParseWorkload,
                                     workload_handlers("Deployment"));
@@ -360,13 +362,13 @@ void ClusterInformers::OnHpa(const api::HorizontalPodAutoscaler* before,
   }
 }
 
-void ClusterInformers::OnWorkload(const std::string& kind, const api::Workload* before,
-                                  const api::Workload* after) {
+// Both null: it went, and could never be read.
+void ClusterInformers::OnWorkload(const std::string& kind, const NamespacedName& key,
+                                  const api::Workload* before, const api::Workload* after) {
   const bool matters = before == nullptr || after == nullptr ||
                        before->meta.uid != after->meta.uid ||
                        before->template_hash != after->template_hash;
   if (!matters) return;
-  const NamespacedName key = (after != nullptr ? after : before)->Key();
   for (const auto& informer : watches_->scaled_objects.informers) {
     for (const auto& object :
          informer->ByIndex(kByTarget, absl::StrCat(kind, "/", key.ToString()))) {

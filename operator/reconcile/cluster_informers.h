@@ -27,11 +27,13 @@ namespace outrigger::controller::reconcile {
 // The operator's watches, and what of their events starts a reconcile (requirements.md R4, R6;
 // design.md section 5):
 //
-//   ScaledObject            generation, deletion, labels and annotations (the HPA copies them); its
-//   status never HPA of a ScaledObject   spec, labels, annotations, owner, deletion,
-//   ScalingActive's status or reason target                  existence, pod template; never its
-//   replica count (Cluster)TriggerAuthentication, Secret, ConfigMap that a trigger refers to: any
-//   change APIService of the metrics API: who owns it
+// - ScaledObject: generation, deletion, finalizers, labels and annotations (the HPA copies them);
+//   its status never.
+// - HPA of a ScaledObject: spec, labels, annotations, owner, deletion, and of its status the status
+//   or reason of ScalingActive only.
+// - Scale target: existence and pod template; its replica count never.
+// - (Cluster)TriggerAuthentication, Secret or ConfigMap that a trigger refers to: any change.
+// - APIService of the metrics API: who owns it.
 //
 // Secrets and ConfigMaps: one metadata-only watch per namespace in which a trigger refers to one.
 // Use on the core strand.
@@ -47,9 +49,10 @@ class ClusterInformers : public polling::ClusterView {
   struct Listener {
     std::function<void(const api::NamespacedName& key)> reconcile;  // of a ScaledObject
     std::function<void(const api::ScaledObject& object)> seen;      // each version of it
-    std::function<void(const std::string& uid)> gone;  // deleted, perhaps made again since
-    std::function<void(const api::NamespacedName& key)>
-        hpa_changed;  // status of the HPA of a ScaledObject
+    // Deleted, perhaps made again since.
+    std::function<void(const std::string& uid)> gone;
+    // Anything of the HPA of a ScaledObject, its status included.
+    std::function<void(const api::NamespacedName& key)> hpa_changed;
     // Objects that refer to "Secret/ns/name" or "ConfigMap/ns/name".
     std::function<std::set<api::NamespacedName>(const std::string& reference)> users_of;
     std::function<void()> api_service_changed;
@@ -87,7 +90,8 @@ class ClusterInformers : public polling::ClusterView {
   struct Watches;
   void OnScaledObject(const api::ScaledObject* before, const api::ScaledObject* after);
   void OnHpa(const api::HorizontalPodAutoscaler* before, const api::HorizontalPodAutoscaler* after);
-  void OnWorkload(const std::string& kind, const api::Workload* before, const api::Workload* after);
+  void OnWorkload(const std::string& kind, const api::NamespacedName& key,
+                  const api::Workload* before, const api::Workload* after);
   void OnAuthentication(const std::string& kind, const api::NamespacedName& key);
   void OnReference(const std::string& reference);
   void WatchReferences(const api::ScaledObject& object);
