@@ -175,9 +175,12 @@ PluginDirectory::ServedTypes PluginDirectory::Serve(const Bindings& bindings) co
   ServedTypes served;
   for (const auto& [type, plugin] : bindings.plugin_of_type) {
     const PluginConnection& connection = *connections_.at(plugin);
+    std::string schema = FindType(connection, type)->SerializeAsString();
+    std::string version = absl::StrCat(std::hash<std::string>()(schema));
     served[type] = {.plugin = plugin,
                     .connected = connection.ready(),
-                    .schema = FindType(connection, type)->SerializeAsString()};
+                    .schema = std::move(schema),
+                    .version = std::move(version)};
   }
   return served;
 }
@@ -234,6 +237,11 @@ std::optional<scaler::v1::TriggerType> PluginDirectory::SchemaFor(
   const std::shared_ptr<PluginConnection> connection = Serving(trigger_type);
   if (connection == nullptr) return std::nullopt;
   return *FindType(*connection, trigger_type);
+}
+
+std::string PluginDirectory::SchemaVersion(const std::string& trigger_type) const {
+  auto it = served_.find(trigger_type);
+  return it == served_.end() ? "" : it->second.version;
 }
 
 std::vector<PluginStatus> PluginDirectory::Plugins() const {

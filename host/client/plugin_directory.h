@@ -66,6 +66,7 @@ class PluginDirectory {
   // UNAVAILABLE with IsPluginUnreachable(): why nobody serves a type.
   absl::Status WhyNotServed(const std::string& trigger_type) const;
   std::optional<scaler::v1::TriggerType> SchemaFor(const std::string& trigger_type) const;
+  std::string SchemaVersion(const std::string& trigger_type) const;
   std::vector<PluginStatus> Plugins() const;
 
   void SetChangeListener(std::function<void(std::vector<std::string> types)> on_change) {
@@ -82,7 +83,8 @@ class PluginDirectory {
   struct Served {
     std::string plugin;
     bool connected = false;
-    std::string schema;  // serialised
+    std::string schema;   // serialised
+    std::string version;  // a hash of it
     friend bool operator==(const Served&, const Served&) = default;
   };
   using ServedTypes = std::map<std::string, Served>;

@@ -127,6 +127,10 @@ std::optional<scaler::v1::TriggerType> ScalerClient::SchemaFor(
   return directory_.SchemaFor(trigger_type);
 }
 
+std::string ScalerClient::SchemaVersion(const std::string& trigger_type) const {
+  return directory_.SchemaVersion(trigger_type);
+}
+
 absl::StatusOr<ScalerClient::ConnectionPtr> ScalerClient::Route(
     const scaler::v1::Trigger& trigger) const {
   ConnectionPtr connection = directory_.Serving(trigger.type());

@@ -42,6 +42,7 @@ class ScalerClient : public ScalerService {
 
   std::optional<std::string> PluginFor(const std::string& trigger_type) const override;
   std::optional<scaler::v1::TriggerType> SchemaFor(const std::string& trigger_type) const override;
+  std::string SchemaVersion(const std::string& trigger_type) const override;
   std::vector<PluginStatus> Plugins() const override { return directory_.Plugins(); }
   Task<absl::StatusOr<std::vector<scaler::v1::Violation>>> ValidateTrigger(
       TriggerPtr trigger, Deadline deadline) override;

@@ -71,6 +71,8 @@ class ScalerService {
   // What its plugin announced; kept while the plugin is away. nullopt: never connected.
   virtual std::optional<scaler::v1::TriggerType> SchemaFor(
       const std::string& trigger_type) const = 0;
+  // Changes when SchemaFor() would tell something else; "" where it would tell nothing. Cheap.
+  virtual std::string SchemaVersion(const std::string& trigger_type) const = 0;
   virtual std::vector<PluginStatus> Plugins() const = 0;
 
   // A plugin without ValidateTrigger gives no violations.

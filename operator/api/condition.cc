@@ -112,6 +112,7 @@ absl::StatusOr<Conditions> ParseConditions(absl::string_view path, const json::v
   if (!value.is_array()) return WrongType(path, "an array", value);
   Conditions conditions;
   const json::array& items = value.get_array();
+  conditions.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     ASSIGN_OR_RETURN(Condition condition,
                      ParseCondition(absl::StrCat(path, "[", i, "]"), items[i]));

@@ -5,6 +5,7 @@
 #include <absl/strings/escaping.h>
 #include <absl/strings/str_cat.h>
 
+#include <boost/json/monotonic_resource.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parser.hpp>
 #include <utility>
@@ -15,6 +16,7 @@ namespace outrigger::controller::kube {
 namespace {
 
 constexpr size_t kShownBytes = 120;
+constexpr size_t kPoolBytesPerTextByte = 3;  // measured on Deployments and HPAs; grows if need be
 
 const boost::json::object* ObjectMember(const boost::json::object& object, absl::string_view key) {
   const boost::json::value* member = object.if_contains({key.data(), key.size()});
@@ -51,7 +53,10 @@ bool HasResourceVersion(const boost::json::object& object) {
 absl::StatusOr<boost::json::value> ParseJson(absl::string_view text) {
   boost::json::parse_options options;
   options.max_depth = 256;
+  // An object of the API server is hundreds of small values that live and die together.
   boost::json::parser parser({}, options);
+  parser.reset(boost::json::make_shared_resource<boost::json::monotonic_resource>(
+      kPoolBytesPerTextByte * text.size()));
   boost::json::error_code error;
   const size_t used = parser.write_some(text.data(), text.size(), error);
   if (!error && used < text.size()) error = boost::json::error::extra_data;

@@ -78,10 +78,7 @@ std::string TriggerResolver::VersionOf(const std::string& reference,
     return workload == nullptr ? ""
                                : absl::StrCat(workload->meta.uid, "/", workload->template_hash);
   }
-  if (parts[0] == "Schema") {
-    const auto schema = scalers_.SchemaFor(parts[1]);
-    return schema ? absl::StrCat(std::hash<std::string>()(schema->SerializeAsString())) : "";
-  }
+  if (parts[0] == "Schema") return scalers_.SchemaVersion(parts[1]);
   if (parts[0] == "Secret") return view_.SecretVersion({parts[1], parts[2]});
   if (parts[0] == "ConfigMap") return view_.ConfigMapVersion({parts[1], parts[2]});
   const auto authentication =

@@ -5,6 +5,8 @@
 #include <absl/strings/str_cat.h>
 
 #include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "host/base/status.h"
@@ -61,20 +63,24 @@ StatusWriter::EntryPtr StatusWriter::Find(const NamespacedName& key) const {
   return it == objects_.end() ? nullptr : it->second;
 }
 
-json::object StatusWriter::Print(const api::ScaledObjectStatus& status) const {
+json::object StatusWriter::ToJson(const api::ScaledObjectStatus& status) const {
   json::object object = api::StatusToJson(status);
   for (const std::string& path : pruned_) {
     if (!path.starts_with(kConditionPrefix)) {
-      object.erase(path);
+      object.stable_erase(path);  // Print() compares texts: the order stays
       continue;
     }
     json::value* conditions = object.if_contains("conditions");
     if (conditions == nullptr) continue;
     for (json::value& condition : conditions->get_array()) {
-      condition.get_object().erase(path.substr(sizeof(kConditionPrefix) - 1));
+      condition.get_object().stable_erase(path.substr(sizeof(kConditionPrefix) - 1));
     }
   }
   return object;
+}
+
+std::string StatusWriter::Print(const api::ScaledObjectStatus& status) const {
+  return json::serialize(ToJson(status));
 }
 
 bool StatusWriter::Differs(const Entry& entry) const {
@@ -133,8 +139,11 @@ void StatusWriter::Update(const NamespacedName& key,
                           const std::function<void(api::ScaledObjectStatus&)>& change) {
   EntryPtr entry = Find(key);
   if (entry == nullptr) return;
+  // Each poll of each object comes here, and nearly none changes anything.
+  const api::ScaledObjectStatus before = entry->wanted;
   change(entry->wanted);
-  if (!entry->writing && Differs(*entry)) StartWriting(entry);
+  if (entry->writing || (entry->wanted == before && !entry->unwritten)) return;
+  if (Differs(*entry)) StartWriting(entry);
 }
 
 void StatusWriter::StartWriting(const EntryPtr& entry) {
@@ -182,6 +191,7 @@ host::Task<void> StatusWriter::WriteLoop(EntryPtr entry) {
     TakeSeen(*entry);
     if (!entry->last_error.ok()) break;
   }
+  entry->unwritten = !entry->last_error.ok();
   entry->writing = false;
   entry->pausing = false;
   entry->written.NotifyAll();
@@ -213,13 +223,14 @@ host::Task<absl::Status> StatusWriter::Write(EntryPtr entry) {
 }
 
 host::Task<absl::Status> StatusWriter::PatchOnce(EntryPtr entry, host::Deadline deadline) {
-  const json::object wanted = Print(entry->wanted);
+  const json::object wanted = ToJson(entry->wanted);
   json::object metadata;
   metadata["uid"] = entry->uid;
   metadata["resourceVersion"] = entry->resource_version;
   json::object patch;
   patch["metadata"] = std::move(metadata);
-  patch["status"] = MergePatch(entry->cluster, wanted);
+  const json::value cluster = json::parse(entry->cluster);
+  patch["status"] = MergePatch(cluster.get_object(), wanted);
   kube::WriteOptions options;
   options.subresource = "status";
   absl::StatusOr<json::value> answer =

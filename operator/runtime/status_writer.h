@@ -79,10 +79,13 @@ class StatusWriter {
     std::string uid;
     std::string resource_version;
     api::ScaledObjectStatus wanted;
-    boost::json::object cluster;  // status as the API server holds it, as far as it is ours
+    // Status as the API server holds it, as far as it is ours, printed: a tree of JSON takes three
+    // times as much, and it is looked into for a patch only.
+    std::string cluster;
     // What the informer saw while a write was under way; "" = nothing newer.
     std::string seen_version;
-    boost::json::object seen_cluster;
+    std::string seen_cluster;
+    bool unwritten = false;  // the last write failed: `wanted` may differ though nobody changed it
     bool writing = false;
     bool pausing = false;  // writing, but waiting for next_write
     int flushes = 0;       // that wait for the write
@@ -94,7 +97,8 @@ class StatusWriter {
   using EntryPtr = std::shared_ptr<Entry>;
 
   EntryPtr Find(const api::NamespacedName& key) const;
-  boost::json::object Print(const api::ScaledObjectStatus& status) const;
+  boost::json::object ToJson(const api::ScaledObjectStatus& status) const;  // less what is pruned
+  std::string Print(const api::ScaledObjectStatus& status) const;
   bool Differs(const Entry& entry) const;
   void StartWriting(const EntryPtr& entry);
   void TakeSeen(Entry& entry);

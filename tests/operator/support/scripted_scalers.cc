@@ -55,6 +55,11 @@ std::optional<scaler::v1::TriggerType> ScriptedScalers::SchemaFor(
   return schemas_.at(trigger_type);
 }
 
+std::string ScriptedScalers::SchemaVersion(const std::string& trigger_type) const {
+  const auto schema = SchemaFor(trigger_type);
+  return schema ? schema->SerializeAsString() : "";
+}
+
 std::string ScriptedScalers::NameOf(const scaler::v1::Trigger& trigger) const {
   auto named = trigger.metadata().find("script");
   return named == trigger.metadata().end() ? trigger.type() : named->second;

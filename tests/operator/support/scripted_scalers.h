@@ -64,6 +64,7 @@ class ScriptedScalers : public host::ScalerService {
 
   std::optional<std::string> PluginFor(const std::string& trigger_type) const override;
   std::optional<scaler::v1::TriggerType> SchemaFor(const std::string& trigger_type) const override;
+  std::string SchemaVersion(const std::string& trigger_type) const override;
   std::vector<host::PluginStatus> Plugins() const override { return {}; }
   host::Task<absl::StatusOr<std::vector<scaler::v1::Violation>>> ValidateTrigger(
       host::TriggerPtr trigger, host::Deadline deadline) override;
