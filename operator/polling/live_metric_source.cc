@@ -4,6 +4,8 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "host/base/status.h"
@@ -15,6 +17,26 @@
 namespace outrigger::controller::polling {
 
 using Readings = absl::StatusOr<std::vector<MetricReading>>;
+
+namespace {
+
+// The HPA controller turns value / target into 32 bits without a look, so that a huge value wraps
+// to a negative count and the target is scaled *in*. A reading is therefore never above what lets
+// any number of replicas up to maxReplicas come out.
+void KeepCountable(const api::HpaMetricTarget* target, int32_t max_replicas,
+                   std::vector<MetricReading>& readings) {
+  if (target == nullptr || readings.empty()) return;
+  const std::optional<api::Quantity>& quantity =
+      target->type == api::MetricTargetType::kValue ? target->value : target->average_value;
+  if (!quantity) return;
+  const double replicas = std::max(1, max_replicas);
+  const double largest_count = std::numeric_limits<int32_t>::max();
+  const double ratio = std::max(replicas, largest_count / replicas);
+  const double most = ratio * quantity->AsDouble() / static_cast<double>(readings.size());
+  for (MetricReading& reading : readings) reading.value = std::min(reading.value, most);
+}
+
+}  // namespace
 
 absl::StatusOr<LiveMetricSource::Known> LiveMetricSource::Find(const MetricRead& read) const {
   if (!view_.Synced()) return NotSyncedError();
@@ -115,6 +137,7 @@ std::vector<MetricReading> LiveMetricSource::OneReading(const Known& known,
   readings[0].metric_name = known.full_name;
   readings[0].value = *record.value;
   readings[0].measured_at = record.measured_at;
+  KeepCountable(known.target, known.object->spec.MaxReplicas(), readings);
   return readings;
 }
 
@@ -179,6 +202,7 @@ host::Task<Readings> LiveMetricSource::ReadLive(Known known, ResolvedTrigger tri
     if (value.has_window()) reading.window = absl::Seconds(value.window().seconds());
     readings.push_back(std::move(reading));
   }
+  KeepCountable(known.target, known.object->spec.MaxReplicas(), readings);
   co_return readings;
 }
 

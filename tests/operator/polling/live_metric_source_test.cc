@@ -87,6 +87,22 @@ TEST_F(LiveMetricSourceTest, AnswersTheMetricOfTheHpaInItsOwnCase) {
   EXPECT_EQ((*readings)[0].measured_at, loop_.clock().WallNow());
 }
 
+// 2^31 and more wraps in the HPA controller.
+TEST_F(LiveMetricSourceTest, AHugeValueIsCutToWhatTheHpaCanCount) {
+  CreateObject();
+  CreateHpa();
+  scalers_.SetValue("redis", 1e15);
+  EXPECT_EQ(Value(), 5 * (2147483647.0 / 100)) << "5 per replica, at most 100 replicas";
+  EXPECT_EQ(Value(), 5 * (2147483647.0 / 100)) << "from the cache";
+}
+
+TEST_F(LiveMetricSourceTest, AHugeValueIsCutForATargetPerValueToo) {
+  CreateObject();
+  CreateHpa(R"({"type":"Value","value":"5"})");
+  scalers_.SetValue("redis", 1e15);
+  EXPECT_EQ(Value(), 5 * (2147483647.0 / 100));
+}
+
 // Case B085.
 TEST_F(LiveMetricSourceTest, AFreshValueIsReusedAndAnOldOneIsNot) {
   CreateObject();
