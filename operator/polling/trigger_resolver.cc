@@ -163,8 +163,7 @@ host::Task<void> TriggerResolver::ResolveTrigger(Resolution& run, uint32_t index
       run.environment.emplace(std::move(environment));
     }
     if (!run.environment->ok()) {
-      resolved.error =
-          host::Annotate(run.environment->status(), "triggers[", index, "].metadata.", key);
+      resolved.error = host::Annotate(run.environment->status(), "metadata.", key);
       co_return;
     }
     auto found = (*run.environment)->find(value);
@@ -175,8 +174,7 @@ host::Task<void> TriggerResolver::ResolveTrigger(Resolution& run, uint32_t index
   if (trigger.authentication_ref) {
     absl::StatusOr<Data> parameters = co_await Authentication(run, trigger);
     if (!parameters.ok()) {
-      resolved.error =
-          host::Annotate(parameters.status(), "triggers[", index, "].authenticationRef");
+      resolved.error = host::Annotate(parameters.status(), "authenticationRef");
       co_return;
     }
     for (const auto& [name, value] : *parameters) {

@@ -30,7 +30,8 @@ struct ResolvedTrigger {
   host::TriggerPtr trigger;  // nullptr: `error` says why
   // UNAVAILABLE (plugin unreachable): no plugin for the type yet. INVALID_ARGUMENT: only a change
   // heals it: an authentication object, Secret or key that is missing, a source that is not
-  // supported. Else the API server's error.
+  // supported. Else the API server's error. The message names the field within the trigger; which
+  // trigger it is, says whoever tells it.
   absl::Status error;
 };
 
