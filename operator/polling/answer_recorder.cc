@@ -59,6 +59,8 @@ void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigg
   // section 8).
   const bool counts = ends_cycle && trigger.refused.ok();
   for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
+    const bool polled = health.Find(key) != nullptr;
+    if (trigger.resolved.stateful && !ends_cycle && polled) continue;
     const runtime::ScalerLabels labels = LabelsOf(object, trigger, key.metric);
     const absl::StatusOr<double> value = ValueOf(answer, key.metric);
     if (value.ok()) {

@@ -13,7 +13,8 @@ namespace outrigger::controller::polling {
 // Puts a plugin's answer for one whole trigger into the HealthCache: the sum of the values of each
 // metric, since the HPA adds them up; a metric of the specs without a value is an error of that
 // metric, never 0. A negative value is 0. `ends_cycle`: the answer of a poll at its due time, the
-// only kind whose failure counts.
+// only kind whose failure counts; of a stateful type the only kind that changes what is known at
+// all.
 void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
                   const absl::StatusOr<host::MetricsAnswer>& answer, bool ends_cycle,
                   runtime::MetricsSink& metrics);

@@ -92,6 +92,17 @@ TEST_F(AnswerRecorderTest, OnlyACycleCountsAFailure) {
   EXPECT_EQ(Of("a").failed_cycles, 0) << "any success resets";
 }
 
+TEST_F(AnswerRecorderTest, OfAStatefulTypeOnlyAPollChangesWhatIsKnown) {
+  trigger().resolved.stateful = true;
+  Record(Answer({{"a", 7}, {"b", 7}}));
+  Record(Answer({{"a", 9}, {"b", 9}}), /*ends_cycle=*/false);
+  EXPECT_EQ(Of("a").value, 7);
+  Record(absl::UnavailableError("down"), /*ends_cycle=*/false);
+  EXPECT_TRUE(Of("a").status.ok());
+  Record(Answer({{"a", 9}, {"b", 9}}));
+  EXPECT_EQ(Of("a").value, 9);
+}
+
 TEST_F(AnswerRecorderTest, ARefusedTriggerIsNoFailureOfItsScaler) {
   Record(absl::InvalidArgumentError("listLength: want a number"));
   EXPECT_FALSE(trigger().refused.ok());
