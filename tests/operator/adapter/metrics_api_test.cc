@@ -155,7 +155,11 @@ TEST_F(MetricsApiTest, TheFrontProxyReadsAValueForTheHpaController) {
   EXPECT_EQ(answer.headers.at("content-type"), "application/json");
   const json::value list = json::parse(answer.body);
   EXPECT_EQ(list.at("kind"), "ExternalMetricValueList");
+  EXPECT_EQ(list.at("apiVersion"), "external.metrics.k8s.io/v1beta1");
+  ASSERT_EQ(list.at("items").as_array().size(), 1u);
+  EXPECT_EQ(list.at("items").at(0).at("metricName"), "s0-redis-orders");
   EXPECT_EQ(list.at("items").at(0).at("value"), "23");
+  EXPECT_TRUE(list.at("items").at(0).as_object().contains("timestamp"));
   ASSERT_THAT(source_.reads(), SizeIs(1));
   EXPECT_EQ(source_.reads()[0].namespace_name, "shop");
   EXPECT_EQ(source_.reads()[0].scaled_object, "orders");
