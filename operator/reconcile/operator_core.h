@@ -70,7 +70,9 @@ class OperatorCore {
 
   polling::MetricSource& metric_source() { return source_; }
   const polling::ClusterView& view() const { return informers_; }
-  std::vector<api::NamespacedName> ScaledObjectKeys() const { return informers_.ScaledObjectKeys(); }
+  std::vector<api::NamespacedName> ScaledObjectKeys() const {
+    return informers_.ScaledObjectKeys();
+  }
   const host::HealthCache& health() const { return health_; }
   // nullptr: not leading.
   const LeaderTerm* term() const { return term_.get(); }

@@ -13,7 +13,6 @@
 #include "operator/api/validation.h"
 #include "operator/polling/answer_recorder.h"
 #include "operator/scaling/hpa_builder.h"
-#include "operator/scaling/hpa_diff.h"
 #include "operator/scaling/metric_name.h"
 
 namespace outrigger::controller::reconcile {
@@ -261,98 +260,7 @@ host::Task<absl::Status> ScaledObjectReconciler::ReconcileHpa(ObjectPtr object,
   absl::StatusOr<api::HorizontalPodAutoscaler> wanted =
       scaling::BuildHpa(*object, *specs, tracked.target);
   if (!wanted.ok()) co_return wanted.status();
-  const NamespacedName hpa_key = wanted->Key();
-  const auto found = p_.view.Hpa(hpa_key);
-  const host::SteadyTime start = p_.clock.SteadyNow();
-  absl::Status status;
-  if (found == nullptr) {
-    status = co_await CreateHpa(*std::move(wanted), deadline);
-  } else if (const std::optional<std::string> difference =
-                 scaling::HpaDifference(*wanted, *found)) {
-    p_.log.Info("HPA differs", {{"object", object->Key().ToString()}, {"difference", *difference}});
-    status = co_await UpdateHpa(*std::move(wanted), found, deadline);
-  } else {
-    co_return co_await DeleteOldHpa(object, deadline);
-  }
-  p_.metrics.Step(runtime::LoopStep::kWrite, p_.clock.SteadyNow() - start);
-  if (!status.ok())
-    co_return host::Annotate(status, "HorizontalPodAutoscaler ", hpa_key.ToString());
-  co_return co_await DeleteOldHpa(object, deadline);
-}
-
-host::Task<absl::Status> ScaledObjectReconciler::CreateHpa(api::HorizontalPodAutoscaler wanted,
-                                                           host::Deadline deadline) {
-  const NamespacedName key = wanted.Key();
-  {
-    runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
-    absl::StatusOr<json::value> created =
-        co_await p_.api.Create(kube::HorizontalPodAutoscalers(), key.namespace_name,
-                               api::HpaToJson(wanted), kube::WriteOptions{}, deadline);
-    if (!absl::IsAlreadyExists(created.status())) co_return created.status();
-  }
-  // There, but not in our cache yet: made a moment ago, perhaps by us.
-  co_return co_await UpdateLiveHpa(std::move(wanted), deadline);
-}
-
-// The HPA controller writes the status of an HPA at each sync, so what the cache holds is often one
-// version behind: a conflict is normal.
-host::Task<absl::Status> ScaledObjectReconciler::UpdateHpa(
-    api::HorizontalPodAutoscaler wanted, std::shared_ptr<const api::HorizontalPodAutoscaler> found,
-    host::Deadline deadline) {
-  const NamespacedName key = wanted.Key();
-  absl::StatusOr<json::value> updated;
-  {
-    runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
-    updated = co_await p_.api.Update(kube::HorizontalPodAutoscalers(), key.namespace_name, key.name,
-                                     api::HpaToJson(scaling::MergeForUpdate(wanted, *found)),
-                                     kube::WriteOptions{}, deadline);
-  }
-  if (!absl::IsAborted(updated.status())) co_return updated.status();
-  co_return co_await UpdateLiveHpa(std::move(wanted), deadline);
-}
-
-host::Task<absl::Status> ScaledObjectReconciler::UpdateLiveHpa(api::HorizontalPodAutoscaler wanted,
-                                                               host::Deadline deadline) {
-  const NamespacedName key = wanted.Key();
-  absl::Status status;
-  for (int attempt = 0; attempt <= options_.hpa_conflict_retries; ++attempt) {
-    absl::StatusOr<json::value> live = co_await p_.api.Get(
-        kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, "", deadline);
-    if (!live.ok()) co_return live.status();
-    absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
-    if (!found.ok()) co_return found.status();
-    if (!scaling::HpaDifference(wanted, *found)) co_return absl::OkStatus();
-    runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
-    absl::StatusOr<json::value> updated = co_await p_.api.Update(
-        kube::HorizontalPodAutoscalers(), key.namespace_name, key.name,
-        api::HpaToJson(scaling::MergeForUpdate(wanted, *found)), kube::WriteOptions{}, deadline);
-    status = updated.status();
-    if (!absl::IsAborted(status)) break;
-  }
-  co_return status;
-}
-
-// The HPA of an earlier horizontalPodAutoscalerConfig.name, if it still is ours.
-host::Task<absl::Status> ScaledObjectReconciler::DeleteOldHpa(ObjectPtr object,
-                                                              host::Deadline deadline) {
-  const std::string old_name = object->status.hpa_name;
-  if (old_name.empty() || old_name == object->HpaName()) co_return absl::OkStatus();
-  const NamespacedName key{object->meta.namespace_name, old_name};
-  absl::StatusOr<json::value> live = co_await p_.api.Get(
-      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, "", deadline);
-  if (absl::IsNotFound(live.status())) co_return absl::OkStatus();
-  if (!live.ok()) co_return live.status();
-  absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
-  if (!found.ok()) co_return found.status();
-  const api::OwnerReference* owner = api::ControllerOf(found->meta);
-  if (owner == nullptr || owner->uid != object->meta.uid) co_return absl::OkStatus();
-  runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
-  kube::DeleteOptions options;
-  options.uid = found->meta.uid;
-  const absl::Status deleted = co_await p_.api.Delete(
-      kube::HorizontalPodAutoscalers(), key.namespace_name, key.name, std::move(options), deadline);
-  if (absl::IsNotFound(deleted)) co_return absl::OkStatus();
-  co_return host::Annotate(deleted, "HorizontalPodAutoscaler ", key.ToString(), ": delete");
+  co_return co_await hpas_.Apply(std::move(object), *std::move(wanted), deadline);
 }
 
 void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t replicas,

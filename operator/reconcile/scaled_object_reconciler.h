@@ -17,6 +17,7 @@
 #include "operator/polling/poll_engine.h"
 #include "operator/polling/target_scaler.h"
 #include "operator/polling/trigger_resolver.h"
+#include "operator/reconcile/hpa_keeper.h"
 #include "operator/reconcile/trigger_observer.h"
 #include "operator/runtime/controller.h"
 #include "operator/runtime/event_recorder.h"
@@ -28,10 +29,10 @@ namespace outrigger::controller::reconcile {
 // Brings one ScaledObject's HPA and status to what its spec says, and hands it to the poll engine.
 // Three phases:
 //
-//   admission   everything that can be seen without asking anybody; a field that is not supported
-//   yet state       finalizer and label, the target, the triggers: resolve, validate, specs,
-//   connection tests in parallel children    at most one HPA write, and none unless spec, labels,
-//   annotations or owner differ
+// - admission: all that can be seen without asking anybody; a field that is not supported yet;
+// - state: finalizer and label, the target, the triggers: resolve, validate, specs, and tests of
+//   all connections in parallel;
+// - children: at most one HPA write, and none unless spec, labels, annotations or owner differ;
 //
 // and one status write at the end. Idempotent: a second run without a change makes no write. An HPA
 // is created or changed only when every trigger has a spec, fresh or last good, so none without
@@ -64,7 +65,16 @@ class ScaledObjectReconciler {
     runtime::MetricsSink& metrics;
     host::Logger log;
   };
-  ScaledObjectReconciler(Parts parts, Options options) : p_(std::move(parts)), options_(options) {}
+  ScaledObjectReconciler(Parts parts, Options options)
+      : p_(std::move(parts)),
+        options_(options),
+        hpas_({.clock = p_.clock,
+               .api = p_.api,
+               .view = p_.view,
+               .gate = p_.gate,
+               .metrics = p_.metrics,
+               .log = p_.log},
+              options.hpa_conflict_retries) {}
 
   // As Controller wants it. NOT_FOUND never; INVALID_ARGUMENT: said in the status, waits for a
   // change.
@@ -96,14 +106,6 @@ class ScaledObjectReconciler {
                                                              host::Deadline deadline);
   host::Task<absl::Status> ReconcileHpa(ObjectPtr object, const polling::TrackedObject& tracked,
                                         host::Deadline deadline);
-  host::Task<absl::Status> CreateHpa(api::HorizontalPodAutoscaler wanted, host::Deadline deadline);
-  host::Task<absl::Status> UpdateHpa(api::HorizontalPodAutoscaler wanted,
-                                     std::shared_ptr<const api::HorizontalPodAutoscaler> found,
-                                     host::Deadline deadline);
-  // Updates the HPA that the API server holds now, if it differs.
-  host::Task<absl::Status> UpdateLiveHpa(api::HorizontalPodAutoscaler wanted,
-                                         host::Deadline deadline);
-  host::Task<absl::Status> DeleteOldHpa(ObjectPtr object, host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> Finalize(ObjectPtr object, host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> Refuse(ObjectPtr object, Refusal refusal,
                                                      absl::Status result, host::Deadline deadline);
@@ -120,6 +122,7 @@ class ScaledObjectReconciler {
 
   Parts p_;
   const Options options_;
+  HpaKeeper hpas_;
   std::function<absl::Status()> may_write_ = [] { return absl::OkStatus(); };
   host::SteadyTime spread_until_ = host::SteadyTime::InfinitePast();
   std::string refused_because_;                      // the last answer of may_write_, logged once
