@@ -2,7 +2,6 @@
 // Outages, restarts and start orders on real parts: nothing that cannot be read is taken for "no
 // work".
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_split.h>
 #include <absl/time/clock.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +11,8 @@
 #include <random>
 #include <string>
 
-#include "tests/cluster/cache.h"
 #include "tests/cluster/deployed.h"
+#include "tests/e2e/hpa_watch.h"
 #include "tests/e2e/scene.h"
 #include "tests/e2e/steady_scene.h"
 #include "tests/support/free_port.h"
@@ -118,14 +117,7 @@ TEST_F(OutageTest, EveryStartOrderReachesTheSameEnd) {
     Scene scene(plane_, absl::StrCat("order-", i));
     // A port that nobody listens on until Redis comes, where it comes last.
     const std::string redis_address = absl::StrCat("127.0.0.1:", FreePort());
-    // Every version of the HPA that ever existed, as a watch saw it.
-    const std::string seen_file = scene.plugins().dir().File("hpas.txt");
-    absl::StatusOr<std::unique_ptr<Process>> watch =
-        Process::Start({.argv = {KubernetesProgram("kubectl"), "--kubeconfig",
-                                 plane_.admin_kubeconfig(), "-n", scene.namespace_name(), "get",
-                                 "hpa", "-w", "-o", "jsonpath={.spec.metrics[*].type}{\"|\\n\"}"},
-                        .stdout_file = seen_file});
-    ASSERT_TRUE(watch.ok());
+    const HpaWatch watch(scene, ".spec.metrics[*].type");
     for (const char part : orders[i]) {
       if (part == 'O') scene.StartOperator();
       if (part == 'P') scene.StartPlugin();
@@ -140,10 +132,8 @@ TEST_F(OutageTest, EveryStartOrderReachesTheSameEnd) {
       return scene.Condition("worker", "Ready") == "True" &&
              scene.Condition("worker", "Active") == "True" && scene.Replicas("worker") == "2";
     });
-    for (absl::string_view line :
-         absl::StrSplit(ReadFile(seen_file).value_or(""), '\n', absl::SkipEmpty())) {
-      EXPECT_EQ(line, "External|") << "an HPA with other metrics than the trigger's existed";
-    }
+    EXPECT_THAT(watch.Seen(), testing::Each("External"))
+        << "an HPA with other metrics than the trigger's existed";
   }
 }
 
