@@ -203,6 +203,16 @@ host::Task<void> StatusWriter::WriteLoop(EntryPtr entry) {
 }
 
 host::Task<absl::Status> StatusWriter::Write(EntryPtr entry) {
+  while (learning_) co_await learned_.Wait(clock_);
+  if (knows_crd_) co_return co_await WriteWithRetries(std::move(entry));
+  learning_ = true;
+  absl::Status status = co_await WriteWithRetries(std::move(entry));
+  learning_ = false;
+  learned_.NotifyAll();
+  co_return status;
+}
+
+host::Task<absl::Status> StatusWriter::WriteWithRetries(EntryPtr entry) {
   WriteGate::Permit permit = co_await gate_.Acquire(WriteLane::kStatus);
   const host::SteadyTime start = clock_.SteadyNow();
   const host::Deadline deadline = host::Deadline::After(clock_, options_.write_timeout);
@@ -259,6 +269,7 @@ absl::Status StatusWriter::Learn(Entry& entry, const json::value& object) {
 
 void StatusWriter::FindPruned(const Entry& entry, const json::object& sent,
                               const json::value& answer) {
+  knows_crd_ = true;
   const json::value* status =
       answer.is_object() ? answer.get_object().if_contains("status") : nullptr;
   if (status == nullptr || !status->is_object()) return;

@@ -27,7 +27,8 @@ namespace outrigger::controller::runtime {
 // never written.
 //
 // A field that the served CRD does not keep (KEDA's own CRD prunes some of ours) is reported once
-// and left out.
+// and left out. The answer to the first patch shows which these are, so it is sent alone: to a new
+// leader on such a CRD each status seems to lack them, and the rest is then left unsent.
 //
 // Use from one strand. An object is known between Adopt() and Forget().
 // Source: requirements.md R6, R12, R13; design.md section 5.
@@ -104,6 +105,7 @@ class StatusWriter {
   void TakeSeen(Entry& entry);
   host::Task<void> WriteLoop(EntryPtr entry);
   host::Task<absl::Status> Write(EntryPtr entry);
+  host::Task<absl::Status> WriteWithRetries(EntryPtr entry);
   host::Task<absl::Status> PatchOnce(EntryPtr entry, host::Deadline deadline);
   host::Task<absl::Status> ReadAgain(EntryPtr entry, host::Deadline deadline);
   absl::Status Learn(Entry& entry, const boost::json::value& object);
@@ -120,6 +122,9 @@ class StatusWriter {
   std::map<api::NamespacedName, EntryPtr> objects_;  // ordered, so that a seed replays Clear()
   std::set<std::string> pruned_;  // paths that the served CRD does not keep: "phase",
                                   // "conditions[].lastTransitionTime"
+  bool knows_crd_ = false;        // what it prunes has been seen
+  bool learning_ = false;         // the patch that will show it is on its way
+  host::Event learned_;
 };
 
 }  // namespace outrigger::controller::runtime

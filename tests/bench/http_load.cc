@@ -6,7 +6,6 @@
 #include <curl/curl.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -32,12 +31,6 @@ size_t AppendTo(char* data, size_t size, size_t count, void* text) {
 }
 
 }  // namespace
-
-double LoadResult::Percentile(double percent) const {
-  if (latencies_ms.empty()) return 0;
-  const double rank = std::ceil(percent / 100 * static_cast<double>(latencies_ms.size()));
-  return latencies_ms[static_cast<size_t>(std::max(1.0, rank)) - 1];
-}
 
 double LoadResult::Rate() const {
   return seconds > 0 ? static_cast<double>(latencies_ms.size()) / seconds : 0;

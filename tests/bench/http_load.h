@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/percentile.h"
 #include "tests/cluster/control_plane.h"
 
 namespace outrigger::bench {
@@ -27,8 +28,8 @@ struct LoadResult {
   std::vector<double> latencies_ms;  // ascending
   std::string first_failure;         // of a code above 299: what it said
 
-  double Percentile(double percent) const;  // 0 when nothing was asked
-  double Rate() const;                      // requests per second
+  double Percentile(double percent) const { return bench::Percentile(latencies_ms, percent); }
+  double Rate() const;  // requests per second
 };
 
 // The API server's client of the benchmarks, as the cluster's admin (whom flow control exempts):

@@ -2,7 +2,6 @@
 // Outages, restarts and start orders on real parts: nothing that cannot be read is taken for "no
 // work".
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_split.h>
 #include <absl/time/clock.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +11,10 @@
 #include <random>
 #include <string>
 
-#include "tests/cluster/cache.h"
 #include "tests/cluster/deployed.h"
+#include "tests/e2e/hpa_watch.h"
 #include "tests/e2e/scene.h"
+#include "tests/e2e/steady_scene.h"
 #include "tests/support/free_port.h"
 #include "tests/support/wait_for.h"
 
@@ -117,14 +117,7 @@ TEST_F(OutageTest, EveryStartOrderReachesTheSameEnd) {
     Scene scene(plane_, absl::StrCat("order-", i));
     // A port that nobody listens on until Redis comes, where it comes last.
     const std::string redis_address = absl::StrCat("127.0.0.1:", FreePort());
-    // Every version of the HPA that ever existed, as a watch saw it.
-    const std::string seen_file = scene.plugins().dir().File("hpas.txt");
-    absl::StatusOr<std::unique_ptr<Process>> watch =
-        Process::Start({.argv = {KubernetesProgram("kubectl"), "--kubeconfig",
-                                 plane_.admin_kubeconfig(), "-n", scene.namespace_name(), "get",
-                                 "hpa", "-w", "-o", "jsonpath={.spec.metrics[*].type}{\"|\\n\"}"},
-                        .stdout_file = seen_file});
-    ASSERT_TRUE(watch.ok());
+    const HpaWatch watch(scene, ".spec.metrics[*].type");
     for (const char part : orders[i]) {
       if (part == 'O') scene.StartOperator();
       if (part == 'P') scene.StartPlugin();
@@ -139,10 +132,8 @@ TEST_F(OutageTest, EveryStartOrderReachesTheSameEnd) {
       return scene.Condition("worker", "Ready") == "True" &&
              scene.Condition("worker", "Active") == "True" && scene.Replicas("worker") == "2";
     });
-    for (absl::string_view line :
-         absl::StrSplit(ReadFile(seen_file).value_or(""), '\n', absl::SkipEmpty())) {
-      EXPECT_EQ(line, "External|") << "an HPA with other metrics than the trigger's existed";
-    }
+    EXPECT_THAT(watch.Seen(), testing::Each("External"))
+        << "an HPA with other metrics than the trigger's existed";
   }
 }
 
@@ -242,44 +233,7 @@ class SteadyStateTest : public OutageTest {};
 
 // Shows R3. Shows R6. Shows R13. Case B042. Case B075.
 TEST_F(SteadyStateTest, NothingIsWrittenWhenNothingChanges) {
-  Scene scene(plane_, "steady");
-  scene.StartAll();
-  const std::string closed = absl::StrCat("127.0.0.1:", FreePort());
-  scene.Push("busy", 3);
-  for (int i = 0; i < 65; ++i) {
-    const std::string name = absl::StrCat("w", i);
-    scene.ApplyDeployment(name, 0);
-    scene.ApplyScaledObject(name, i < 50 ? absl::StrCat("idle-", i) : "busy", "",
-                            i < 60 ? "" : closed);
-  }
-  for (const char* name : {"w0", "w49", "w50", "w59"}) {
-    scene.WaitUntil(name, "Ready", absl::Seconds(60),
-                    [&] { return scene.Condition(name, "Ready") == "True"; });
-  }
-  for (const char* name : {"w60", "w64"}) {
-    scene.WaitUntil(name, "not Ready", absl::Seconds(60),
-                    [&] { return scene.Condition(name, "Ready") == "False"; });
-  }
-  scene.WaitUntil("w50", "active", absl::Seconds(30), [&] {
-    return scene.Replicas("w50") == "1" &&
-           scene.Get("hpa", "keda-hpa-w59", ".status.desiredReplicas") == "1";
-  });
-  // It settles: ten seconds without a write.
-  const absl::Status settled =
-      WaitFor([&] { return OperatorWrites(plane_, absl::Now() - absl::Seconds(10)).empty(); },
-              absl::Seconds(120), "ten seconds without a write",
-              [&] { return Print(OperatorWrites(plane_, absl::Now() - absl::Seconds(10))); });
-  ASSERT_TRUE(settled.ok()) << settled;
-  const absl::Time start = absl::Now();
-  scene.StaysTrue("no write", absl::Seconds(60),
-                  [&] { return OperatorWrites(plane_, start).empty(); });
-  EXPECT_THAT(OperatorWrites(plane_, start), testing::IsEmpty())
-      << Print(OperatorWrites(plane_, start));
-  int reviews = 0;
-  for (const AuditedRequest& request : OperatorRequests(plane_, start)) {
-    reviews += request.resource == "subjectaccessreviews" ? 1 : 0;
-  }
-  EXPECT_LE(reviews, 7) << "one user, one review in ten seconds";
+  NothingIsWrittenWhenNothingChanges(plane_);
 }
 
 class OwnershipTest : public OutageTest {};

@@ -66,7 +66,9 @@ absl::Status OperatorProcess::WaitUntilReady(absl::Duration timeout) {
                    process_->OutputTail()));
 }
 
-std::string OperatorProcess::Log() const { return ReadTail(dir_.File("operator.log")); }
+std::string OperatorProcess::Log() const {
+  return ReadFile(dir_.File("operator.log")).value_or("");
+}
 
 absl::StatusOr<std::unique_ptr<OperatorProcess>> OperatorProcess::Start(Options options) {
   auto started = std::make_unique<OperatorProcess>();

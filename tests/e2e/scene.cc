@@ -2,23 +2,15 @@
 #include "tests/e2e/scene.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_join.h>
 #include <absl/time/clock.h>
 #include <gtest/gtest.h>
 
-#include <boost/json/parse.hpp>
-#include <fstream>
 #include <utility>
 
-#include "operator/api/object_reader.h"
 #include "tests/support/wait_for.h"
 
 namespace outrigger::tests {
 namespace {
-
-namespace json = boost::json;
-
-constexpr char kOperatorUser[] = "system:serviceaccount:outrigger:outrigger-operator";
 
 void MustBeOk(const absl::Status& status) { ASSERT_TRUE(status.ok()) << status; }
 
@@ -69,27 +61,34 @@ void Scene::StartAll() {
 
 void Scene::Apply(const std::string& yaml) { MustBeOk(plane_.Apply(yaml)); }
 
-void Scene::ApplyDeployment(const std::string& name, int replicas) {
-  Apply(absl::StrCat("{apiVersion: apps/v1, kind: Deployment, metadata: {name: ", name,
-                     ", namespace: ", namespace_, "}, spec: {replicas: ", replicas,
-                     ", selector: {matchLabels: {app: ", name,
-                     "}}, template: {metadata: {labels: {app: ", name,
-                     "}}, spec: {containers: [{name: c, image: i}]}}}}"));
+std::string Scene::DeploymentYaml(const std::string& name, int replicas) const {
+  return absl::StrCat("{apiVersion: apps/v1, kind: Deployment, metadata: {name: ", name,
+                      ", namespace: ", namespace_, "}, spec: {replicas: ", replicas,
+                      ", selector: {matchLabels: {app: ", name,
+                      "}}, template: {metadata: {labels: {app: ", name,
+                      "}}, spec: {containers: [{name: c, image: i}]}}}}");
 }
 
-void Scene::ApplyScaledObject(const std::string& name, const std::string& list,
-                              const std::string& spec, const std::string& address) {
-  Apply(absl::StrCat("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: ", name,
-                     ", namespace: ", namespace_, "}, spec: {scaleTargetRef: {name: ", name,
-                     "}, pollingInterval: 1, cooldownPeriod: 2, maxReplicaCount: 10, ",
-                     spec.empty() ? "" : absl::StrCat(spec, ", "),
-                     "triggers: [{type: redis, metadata: {address: \"",
-                     address.empty() ? redis_->address() : address, "\", listName: ", list,
-                     ", listLength: \"5\"}}]}}"));
+std::string Scene::ScaledObjectYaml(const std::string& name, const std::string& list,
+                                    const std::string& spec, const std::string& address) const {
+  return absl::StrCat("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: ", name,
+                      ", namespace: ", namespace_, "}, spec: {scaleTargetRef: {name: ", name,
+                      "}, pollingInterval: 1, cooldownPeriod: 2, maxReplicaCount: 10, ",
+                      spec.empty() ? "" : absl::StrCat(spec, ", "),
+                      "triggers: [{type: redis, metadata: {address: \"",
+                      address.empty() ? redis_->address() : address, "\", listName: ", list,
+                      ", listLength: \"5\"}}]}}");
 }
 
 void Scene::Delete(const std::string& kind, const std::string& name) {
   MustBeOk(plane_.MustKubectl({"-n", namespace_, "delete", kind, name, "--timeout=30s"}).status());
+}
+
+void Scene::Patch(const std::string& kind, const std::string& name,
+                  const std::string& merge_patch) {
+  MustBeOk(
+      plane_.MustKubectl({"-n", namespace_, "patch", kind, name, "--type=merge", "-p", merge_patch})
+          .status());
 }
 
 void Scene::Push(const std::string& list, int items) {
@@ -101,10 +100,10 @@ void Scene::Push(const std::string& list, int items) {
 void Scene::Drain(const std::string& list) { MustBeOk(redis_->Command({"DEL", list}).status()); }
 
 std::string Scene::Get(const std::string& what, const std::string& name, const std::string& path) {
-  return plane_
-      .MustKubectl(
-          {"-n", namespace_, "get", what, name, "-o", absl::StrCat("jsonpath={", path, "}")})
-      .value_or("");
+  std::vector<std::string> arguments = {"-n", namespace_, "get", what};
+  if (!name.empty()) arguments.push_back(name);
+  arguments.insert(arguments.end(), {"-o", absl::StrCat("jsonpath={", path, "}")});
+  return plane_.MustKubectl(std::move(arguments)).value_or("");
 }
 
 std::string Scene::Condition(const std::string& name, const std::string& type,
@@ -135,63 +134,6 @@ void Scene::StaysTrue(const std::string& what, absl::Duration time,
       time + absl::Seconds(30), what, [] { return "watching"; });
   ASSERT_TRUE(watched.ok()) << watched;
   ASSERT_FALSE(broken) << "no longer true: " << what;
-}
-
-std::vector<AuditedRequest> OperatorRequests(const ControlPlane& plane, absl::Time since) {
-  std::vector<AuditedRequest> requests;
-  std::ifstream log(plane.audit_log());
-  std::string line;
-  while (std::getline(log, line)) {
-    boost::system::error_code error;
-    const json::value event = json::parse(line, error);
-    if (error || !event.is_object()) continue;
-    const json::object& object = event.get_object();
-    if (object.at("stage") != "ResponseComplete") continue;
-    const json::value* user = object.at("user").get_object().if_contains("username");
-    if (user == nullptr || *user != kOperatorUser) continue;
-    AuditedRequest request;
-    controller::api::ObjectReader reader("", event);
-    reader.Read("verb", request.verb);
-    reader.Read("userAgent", request.user_agent);
-    std::string at;
-    reader.Read("requestReceivedTimestamp", at);
-    std::string parse_error;
-    absl::ParseTime(absl::RFC3339_full, at, &request.at, &parse_error);
-    if (request.at < since) continue;
-    if (const json::value* ref = reader.FindObject("objectRef")) {
-      controller::api::ObjectReader ref_reader("objectRef", *ref);
-      std::string subresource;
-      ref_reader.Read("resource", request.resource);
-      ref_reader.Read("subresource", subresource);
-      ref_reader.Read("namespace", request.namespace_name);
-      ref_reader.Read("name", request.name);
-      if (!subresource.empty()) absl::StrAppend(&request.resource, "/", subresource);
-    }
-    if (const json::value* status = reader.FindObject("responseStatus")) {
-      int32_t code = 0;
-      controller::api::ObjectReader("responseStatus", *status).Read("code", code);
-      request.code = code;
-    }
-    requests.push_back(std::move(request));
-  }
-  return requests;
-}
-
-std::vector<AuditedRequest> OperatorWrites(const ControlPlane& plane, absl::Time since) {
-  std::vector<AuditedRequest> writes = OperatorRequests(plane, since);
-  std::erase_if(writes, [](const AuditedRequest& request) {
-    const bool reads = request.verb == "get" || request.verb == "list" || request.verb == "watch";
-    return reads || request.resource == "leases" || request.resource == "subjectaccessreviews";
-  });
-  return writes;
-}
-
-std::string Print(const std::vector<AuditedRequest>& requests) {
-  return absl::StrJoin(requests, "\n", [](std::string* out, const AuditedRequest& request) {
-    absl::StrAppend(out, absl::FormatTime("%H:%M:%E3S", request.at, absl::UTCTimeZone()), " ",
-                    request.verb, " ", request.resource, " ", request.namespace_name, "/",
-                    request.name, " ", request.code, " ", request.user_agent);
-  });
 }
 
 }  // namespace outrigger::tests

@@ -4,12 +4,12 @@
 #include <absl/strings/string_view.h>
 #include <absl/time/time.h>
 
-#include <boost/json/value.hpp>
+#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/cluster/control_plane.h"
+#include "tests/e2e/operator_audit.h"
 #include "tests/e2e/operator_process.h"
 #include "tests/support/process.h"
 #include "tests/support/redis_server.h"
@@ -32,17 +32,27 @@ class Scene {
   void StartOperator() { StartOperator({.plane = plane_, .plugin_dir = plugins_.path()}); }
   void StartAll();
 
-  void ApplyDeployment(const std::string& name, int replicas);
-  // `spec` is more YAML of the spec, `metadata` more of the trigger's metadata, both in flow style:
-  // "minReplicaCount: 1".
+  void ApplyDeployment(const std::string& name, int replicas) {
+    Apply(DeploymentYaml(name, replicas));
+  }
+  // Scales the Deployment `name` by the length of a Redis list, 5 items per replica. `spec`: more
+  // YAML of the spec in flow style, "minReplicaCount: 1". `address`: "" is that of the scene's
+  // Redis.
   void ApplyScaledObject(const std::string& name, const std::string& list,
-                         const std::string& spec = "", const std::string& address = "");
+                         const std::string& spec = "", const std::string& address = "") {
+    Apply(ScaledObjectYaml(name, list, spec, address));
+  }
   void Apply(const std::string& yaml);
+  // One document each, for many objects in one Apply(): Join them with "\n---\n".
+  std::string DeploymentYaml(const std::string& name, int replicas) const;
+  std::string ScaledObjectYaml(const std::string& name, const std::string& list,
+                               const std::string& spec = "", const std::string& address = "") const;
   void Delete(const std::string& kind, const std::string& name);
+  void Patch(const std::string& kind, const std::string& name, const std::string& merge_patch);
   void Push(const std::string& list, int items);
   void Drain(const std::string& list);
 
-  // jsonpath of one object; "" when it is not there.
+  // jsonpath of one object, or with the name "" of the list of all; "" when it is not there.
   std::string Get(const std::string& what, const std::string& name, const std::string& path);
   std::string Replicas(const std::string& name) {
     return Get("deployment", name, ".spec.replicas");
@@ -70,21 +80,5 @@ class Scene {
   const std::string namespace_;
   PluginDir plugins_;
 };
-
-// One request that the API server logged.
-struct AuditedRequest {
-  std::string verb;
-  std::string resource;  // "scaledobjects/status"
-  std::string namespace_name;
-  std::string name;
-  std::string user_agent;
-  int code = 0;
-  absl::Time at;
-};
-// What the operator's service account asked for since `since`.
-std::vector<AuditedRequest> OperatorRequests(const ControlPlane& plane, absl::Time since);
-// Those of them that write: create, update, patch, delete; less Leases and SubjectAccessReviews.
-std::vector<AuditedRequest> OperatorWrites(const ControlPlane& plane, absl::Time since);
-std::string Print(const std::vector<AuditedRequest>& requests);
 
 }  // namespace outrigger::tests

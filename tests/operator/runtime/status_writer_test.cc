@@ -144,12 +144,15 @@ TEST_F(StatusWriterTest, AtMostThirtyTwoPatchesAreInFlight) {
     cluster_.CreateScaledObject(name, R"("triggers":[])");
     Adopt(name);
   }
+  SetHpaName("hpa");
+  loop_.Settle();
+  ASSERT_EQ(Patches(), 1) << "the first goes alone";
   cluster_.faults().Fail(kStatusPatch, absl::OkStatus(), 100, absl::Milliseconds(100));
   for (int i = 0; i < 100; ++i) SetHpaName("hpa", absl::StrCat("so-", i));
   loop_.Settle();
-  EXPECT_EQ(Patches(), 32);
+  EXPECT_EQ(Patches(), 1 + 32);
   loop_.Advance(absl::Milliseconds(350));
-  EXPECT_EQ(Patches(), 100);
+  EXPECT_EQ(Patches(), 1 + 100);
 }
 
 // Shows R3.
@@ -351,6 +354,49 @@ TEST_F(StatusWriterTest, AFieldThatTheServedCrdPrunesIsReportedOnceAndLeftOut) {
   EXPECT_THAT(sink_->lines, testing::Contains(HasSubstr("status.conditions[].lastTransitionTime")));
   writer.Clear();
   loop_.Advance(absl::Seconds(10));
+}
+
+// What one leader left unwritten, for the CRD does not keep it, the next does not write either.
+TEST_F(StatusWriterTest, ANewLeaderLearnsWithOnePatchWhatTheServedCrdPrunes) {
+  PruningApi pruning(cluster_.api());
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) {
+    names.push_back(absl::StrCat("so-", i));
+    cluster_.CreateScaledObject(names.back(), R"("triggers":[])");
+  }
+  auto lead = [&] {
+    const int before = Patches();
+    StatusWriter writer(loop_.clock(), pruning, gate_, loop_.executor(), host::Logger(sink_), {});
+    for (const std::string& name : names) {
+      writer.Adopt(cluster_.ScaledObject(name));
+      writer.Update({"ns", name}, [&](api::ScaledObjectStatus& status) {
+        status.phase = api::Phase::kRunning;
+        api::SetCondition(status.conditions, api::kReady, "True", "Reason", "",
+                          loop_.clock().WallNow(), 1);
+      });
+    }
+    loop_.Advance(absl::Seconds(10));
+    writer.Clear();
+    loop_.Advance(absl::Seconds(10));
+    return Patches() - before;
+  };
+  EXPECT_EQ(lead(), 20);
+  EXPECT_EQ(lead(), 1);
+}
+
+// The others must not wait for what a failed patch did not show.
+TEST_F(StatusWriterTest, AFirstPatchThatFailsIsFollowedByAnother) {
+  cluster_.CreateScaledObject("other", R"("triggers":[])");
+  Adopt("other");
+  cluster_.faults().Fail(kStatusPatch, absl::UnavailableError("down"), 1, absl::Seconds(1));
+  SetHpaName("hpa");
+  SetHpaName("hpa", "other");
+  loop_.Settle();
+  EXPECT_EQ(Patches(), 1);
+  loop_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Patches(), 2);
+  EXPECT_EQ(cluster_.ScaledObject("other").status.hpa_name, "hpa");
+  EXPECT_THAT(failed_, ElementsAre("ns/orders"));
 }
 
 TEST_F(StatusWriterTest, ForgetsObjectsThatAreGone) {

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "tests/support/scripted/stamp.h"
+
 namespace outrigger::tests {
 namespace {
 
@@ -31,7 +33,8 @@ void Add(const CallsResponse& from, CallsResponse& to) {
   to.set_rounds(to.rounds() + from.rounds());
 }
 
-absl::StatusOr<Reading> ReadingOf(const ScriptedTrigger& trigger, const Behaviour& behaviour) {
+absl::StatusOr<Reading> ReadingOf(const ScriptedTrigger& trigger, const Behaviour& behaviour,
+                                  absl::Time now) {
   if (behaviour.code() != 0) {
     return absl::Status(static_cast<absl::StatusCode>(behaviour.code()), behaviour.message());
   }
@@ -44,6 +47,7 @@ absl::StatusOr<Reading> ReadingOf(const ScriptedTrigger& trigger, const Behaviou
     reading.active = reading.active || wanted.value() > 0;
   }
   if (reading.values.empty()) reading.values.emplace_back().set_name(trigger.metric_name);
+  if (behaviour.stamped()) reading.values[0].set_value(StampOf(now));
   if (behaviour.has_active()) reading.active = behaviour.active();
   reading.retry_after = absl::Milliseconds(behaviour.retry_after_ms());
   if (behaviour.padding_bytes() > 0) {
@@ -165,7 +169,7 @@ void ScriptedScaler::ReadOne(ReadRequest request, bool first_of_round) {
   const Behaviour behaviour = book_.Find(trigger.script);
   if (behaviour.crash()) std::abort();
   if (behaviour.hang()) return book_.Hang(trigger.script, std::move(request));
-  absl::StatusOr<Reading> reading = ReadingOf(trigger, behaviour);
+  absl::StatusOr<Reading> reading = ReadingOf(trigger, behaviour, clock_.WallNow());
   if (behaviour.delay_ms() <= 0) return request.done(std::move(reading));
   clock_.AddTimer(
       clock_.SteadyNow() + absl::Milliseconds(behaviour.delay_ms()),

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/e2e/main_line_scene.h"
+
+#include <absl/strings/str_replace.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <string>
+
+#include "tests/cluster/cache.h"
+#include "tests/e2e/scene.h"
+
+namespace outrigger::tests {
+namespace {
+
+// As a KEDA user would write it.
+constexpr char kManifest[] = R"(
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: worker, namespace: main-line}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: worker}}
+  template:
+    metadata: {labels: {app: worker}}
+    spec:
+      containers:
+        - {name: worker, image: worker, env: [{name: REDIS_ADDRESS, value: "ADDRESS"}]}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: worker, namespace: main-line}
+spec:
+  scaleTargetRef: {name: worker}
+  pollingInterval: 1
+  cooldownPeriod: 3
+  maxReplicaCount: 10
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior: {scaleDown: {stabilizationWindowSeconds: 0}}
+  triggers:
+    - type: redis
+      metadata: {addressFromEnv: REDIS_ADDRESS, listName: orders, listLength: "5"}
+)";
+
+std::string Golden(const std::string& name) {
+  return ReadFile(SourcePath("tests/e2e/golden/" + name)).value_or("(no golden file)");
+}
+
+// What `kubectl get` prints. Ages differ from run to run.
+std::string Table(ControlPlane& plane, const std::string& kind) {
+  const std::string table =
+      plane.MustKubectl({"-n", "main-line", "get", kind}).value_or("(kubectl failed)");
+  return std::regex_replace(table, std::regex("[0-9]+m?[0-9]*s *\n"), "AGE\n");
+}
+
+}  // namespace
+
+void QueueDrivesDeploymentFromZeroToFiveAndBack(ControlPlane& plane) {
+  Scene scene(plane, "main-line");
+  scene.StartAll();
+  scene.Apply(absl::StrReplaceAll(kManifest, {{"ADDRESS", scene.redis().address()}}));
+  scene.WaitUntil("worker", "Ready", absl::Seconds(20),
+                  [&] { return scene.Condition("worker", "Ready") == "True"; });
+  EXPECT_EQ(scene.Replicas("worker"), "0");
+  EXPECT_EQ(scene.Get("hpa", "keda-hpa-worker", ".spec.metrics[0].external.metric.name"),
+            "s0-redis-orders");
+
+  scene.Push("orders", 23);
+  scene.WaitUntil("worker", "5 replicas", absl::Seconds(40),
+                  [&] { return scene.Replicas("worker") == "5"; });
+  scene.WaitUntil("worker", "the HPA sees 5 replicas", absl::Seconds(20), [&] {
+    return scene.Get("hpa", "keda-hpa-worker", ".status.currentReplicas") == "5";
+  });
+  EXPECT_EQ(Table(plane, "so"), Golden("kubectl_get_so.txt"));
+  EXPECT_EQ(Table(plane, "hpa"), Golden("kubectl_get_hpa.txt"));
+
+  scene.Drain("orders");
+  scene.WaitUntil("worker", "0 replicas", absl::Seconds(60),
+                  [&] { return scene.Replicas("worker") == "0"; });
+  EXPECT_EQ(scene.Condition("worker", "Active"), "False");
+}
+
+}  // namespace outrigger::tests
