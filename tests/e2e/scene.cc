@@ -137,18 +137,20 @@ void Scene::StaysTrue(const std::string& what, absl::Duration time,
   ASSERT_FALSE(broken) << "no longer true: " << what;
 }
 
-std::vector<AuditedRequest> OperatorRequests(const ControlPlane& plane, absl::Time since) {
+std::vector<AuditedRequest> RequestsOf(const ControlPlane& plane, absl::string_view user,
+                                       absl::Time since) {
   std::vector<AuditedRequest> requests;
   std::ifstream log(plane.audit_log());
   std::string line;
   while (std::getline(log, line)) {
+    if (line.find(user.data(), 0, user.size()) == std::string::npos) continue;  // most are others'
     boost::system::error_code error;
     const json::value event = json::parse(line, error);
     if (error || !event.is_object()) continue;
     const json::object& object = event.get_object();
     if (object.at("stage") != "ResponseComplete") continue;
-    const json::value* user = object.at("user").get_object().if_contains("username");
-    if (user == nullptr || *user != kOperatorUser) continue;
+    const json::value* name = object.at("user").get_object().if_contains("username");
+    if (name == nullptr || *name != json::string_view(user.data(), user.size())) continue;
     AuditedRequest request;
     controller::api::ObjectReader reader("", event);
     reader.Read("verb", request.verb);
@@ -177,13 +179,22 @@ std::vector<AuditedRequest> OperatorRequests(const ControlPlane& plane, absl::Ti
   return requests;
 }
 
-std::vector<AuditedRequest> OperatorWrites(const ControlPlane& plane, absl::Time since) {
-  std::vector<AuditedRequest> writes = OperatorRequests(plane, since);
+std::vector<AuditedRequest> WritesOf(const ControlPlane& plane, absl::string_view user,
+                                     absl::Time since) {
+  std::vector<AuditedRequest> writes = RequestsOf(plane, user, since);
   std::erase_if(writes, [](const AuditedRequest& request) {
     const bool reads = request.verb == "get" || request.verb == "list" || request.verb == "watch";
     return reads || request.resource == "leases" || request.resource == "subjectaccessreviews";
   });
   return writes;
+}
+
+std::vector<AuditedRequest> OperatorRequests(const ControlPlane& plane, absl::Time since) {
+  return RequestsOf(plane, kOperatorUser, since);
+}
+
+std::vector<AuditedRequest> OperatorWrites(const ControlPlane& plane, absl::Time since) {
+  return WritesOf(plane, kOperatorUser, since);
 }
 
 std::string Print(const std::vector<AuditedRequest>& requests) {

@@ -81,9 +81,14 @@ struct AuditedRequest {
   int code = 0;
   absl::Time at;
 };
-// What the operator's service account asked for since `since`.
-std::vector<AuditedRequest> OperatorRequests(const ControlPlane& plane, absl::Time since);
+// What `user` ("system:serviceaccount:<namespace>:<name>") asked for since `since`.
+std::vector<AuditedRequest> RequestsOf(const ControlPlane& plane, absl::string_view user,
+                                       absl::Time since);
 // Those of them that write: create, update, patch, delete; less Leases and SubjectAccessReviews.
+std::vector<AuditedRequest> WritesOf(const ControlPlane& plane, absl::string_view user,
+                                     absl::Time since);
+// The same of the operator's service account.
+std::vector<AuditedRequest> OperatorRequests(const ControlPlane& plane, absl::Time since);
 std::vector<AuditedRequest> OperatorWrites(const ControlPlane& plane, absl::Time since);
 std::string Print(const std::vector<AuditedRequest>& requests);
 
