@@ -24,8 +24,9 @@ constexpr int kPollingSeconds = 30;
 // Below this, what a process needs at its first work hides what an object needs.
 constexpr int kEnoughForMemory = 100;
 // The HPA controller looks at a new HPA within two of its syncs, and each that it has looked at
-// gives its object a condition more: a minute with these writes in it is no steady minute.
-constexpr absl::Duration kQuiet = absl::Seconds(10);
+// gives its object a condition more: a minute with these writes in it is no steady minute. Longer
+// than a sync (15 s), since nothing is written before the first.
+constexpr absl::Duration kQuiet = absl::Seconds(20);
 constexpr absl::Duration kUntilQuiet = absl::Minutes(3);
 constexpr absl::Duration kSteady = absl::Seconds(60);
 constexpr absl::Duration kReads = absl::Seconds(10);
