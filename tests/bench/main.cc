@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrigger_bench RESULTS.json: measures, prints tables, writes the figures. Environment:
-// BENCH_SIZES ("1 100 1000"), BENCH_OUTAGES (1; 0 leaves the outages out).
+// BENCH_SIZES ("1 100 1000"), BENCH_OUTAGES (1; 0 leaves the outages out), PEER (0; 1: KEDA too,
+// for which peer/build_keda.sh has run).
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
@@ -37,14 +38,20 @@ absl::StatusOr<std::vector<int>> Sizes() {
   return sizes;
 }
 
+std::vector<NewContender> Contenders() {
+  if (Environment("PEER", "0") == "0") return {NewOutrigger};
+  return {NewOutrigger, NewKeda};
+}
+
 // Every part, even when one fails: the others' figures took minutes.
 int Run(const std::string& results) {
   const absl::StatusOr<std::vector<int>> sizes = Sizes();
+  const std::vector<NewContender> contenders = Contenders();
   Report report;
   std::vector<absl::Status> ended = {sizes.status()};
   if (sizes.ok()) {
     ended.push_back(BenchClosure(report));
-    for (const int size : *sizes) ended.push_back(BenchScale(size, report));
+    for (const int size : *sizes) ended.push_back(BenchScale(size, contenders, report));
     if (Environment("BENCH_OUTAGES", "1") != "0") {
       ended.push_back(BenchStoppedPlugin(report));
       ended.push_back(BenchHungEntry(report));

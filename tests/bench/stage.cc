@@ -86,11 +86,12 @@ void Say(const std::string& what) {
                what.c_str());
 }
 
-absl::StatusOr<std::unique_ptr<Stage>> Stage::Start() {
+absl::StatusOr<std::unique_ptr<Stage>> Stage::Start(Crds crds) {
   auto stage = std::make_unique<Stage>();
   ASSIGN_OR_RETURN(stage->plane_,
                    tests::ControlPlane::Start({.hpa_sync_period = absl::Seconds(15)}));
-  RETURN_IF_ERROR(stage->plane_->ApplyDeployFiles());
+  RETURN_IF_ERROR(crds == Crds::kOurs ? stage->plane_->ApplyDeployFiles()
+                                      : stage->plane_->ApplyDeployFilesWithKedaCrds());
   RETURN_IF_ERROR(stage->plane_->CreateNamespace("bench"));
   stage->load_ = std::make_unique<HttpLoad>(*stage->plane_, kConnections);
   return stage;
@@ -106,6 +107,7 @@ absl::Status Stage::StartOperator() {
 
 absl::Status Stage::CreateAll(const std::string& path, const std::vector<std::string>& bodies) {
   std::vector<HttpRequest> requests;
+  requests.reserve(bodies.size());
   for (const std::string& body : bodies) requests.push_back({.path = path, .body = body});
   const LoadResult result = load_->Send(requests);
   if (result.first_failure.empty()) return absl::OkStatus();
@@ -115,6 +117,7 @@ absl::Status Stage::CreateAll(const std::string& path, const std::vector<std::st
 absl::Status Stage::CreateDeployments(const std::vector<ObjectSpec>& objects) {
   ASSIGN_OR_RETURN(const int before, CountReplicaSets());
   std::vector<std::string> bodies;
+  bodies.reserve(objects.size());
   for (const ObjectSpec& object : objects) bodies.push_back(DeploymentOf(object));
   RETURN_IF_ERROR(CreateAll(kDeployments, bodies));
   const int wanted = before + static_cast<int>(objects.size());
@@ -138,6 +141,7 @@ absl::StatusOr<int> Stage::CountReplicaSets() {
 absl::Status Stage::CreateScaledObjects(const std::vector<ObjectSpec>& objects,
                                         int polling_seconds) {
   std::vector<std::string> bodies;
+  bodies.reserve(objects.size());
   for (const ObjectSpec& object : objects) {
     bodies.push_back(ScaledObjectOf(object, polling_seconds));
   }
@@ -168,7 +172,10 @@ absl::Status Stage::WaitUntilReady(int count, absl::Duration timeout, const std:
         return ready >= count || !failed.ok();
       },
       timeout, absl::StrCat(count, " ScaledObjects Ready"),
-      [&] { return absl::StrCat(ready, " are\n", operator_->process().OutputTail()); });
+      [&] {
+        return absl::StrCat(ready, " are\n",
+                            operator_ == nullptr ? "" : operator_->process().OutputTail());
+      });
   return failed.ok() ? waited : failed;
 }
 

@@ -26,12 +26,16 @@ struct ObjectSpec {
   std::string metric_name;  // of the trigger, with its prefix: "s0-redis-a"
 };
 
-// What one benchmark measures on: a control plane of its own with the namespace "bench", and a
-// leading operator that serves the metrics API. Plugins are the benchmark's, started before.
+// Whose CRDs a control plane has.
+enum class Crds { kOurs, kKeda };
+
+// What one benchmark measures on: a control plane of its own with the namespace "bench" and, from
+// StartOperator() on, a leading operator of ours that serves the metrics API. Plugins are the
+// benchmark's, started before.
 class Stage {
  public:
   // With an HPA that looks every 15 s, as in a cluster, where tests have 2 s.
-  static absl::StatusOr<std::unique_ptr<Stage>> Start();
+  static absl::StatusOr<std::unique_ptr<Stage>> Start(Crds crds = Crds::kOurs);
   absl::Status StartOperator();
 
   // Deployments at 0; returns when their ReplicaSets exist, so that the work of the Deployment
@@ -58,7 +62,7 @@ class Stage {
   tests::PluginDir plugins_;
   std::unique_ptr<tests::ControlPlane> plane_;
   std::unique_ptr<HttpLoad> load_;
-  std::unique_ptr<tests::OperatorProcess> operator_;
+  std::unique_ptr<tests::OperatorProcess> operator_;  // null before StartOperator()
 };
 
 // Prints a line of progress to stderr.

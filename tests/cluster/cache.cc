@@ -8,7 +8,7 @@
 namespace outrigger::tests {
 namespace {
 
-// The versions of build.sh and keda_crds.sh.
+// The versions of build.sh, keda_crds.sh and tests/bench/peer/build_keda.sh.
 constexpr char kKubernetesFolder[] = "kubernetes-1.36.3";
 constexpr char kKedaFolder[] = "keda-2.21.0";
 
@@ -31,6 +31,10 @@ std::string KubernetesProgram(absl::string_view name) {
 std::string GoTool(absl::string_view name) { return absl::StrCat(Cache(), "/go-tools/", name); }
 
 std::string KedaCrdFolder() { return absl::StrCat(Cache(), "/", kKedaFolder, "/crds"); }
+
+std::string KedaProgram(absl::string_view name) {
+  return absl::StrCat(Cache(), "/", kKedaFolder, "/bin/", name);
+}
 
 std::string SourcePath(absl::string_view path) {
   const std::string root = Environment("OUTRIGGER_SOURCE_DIR");

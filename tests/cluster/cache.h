@@ -13,6 +13,7 @@ namespace outrigger::tests {
 std::string KubernetesProgram(absl::string_view name);  // kube-apiserver, kubectl, …
 std::string GoTool(absl::string_view name);             // grpcurl, grpc_health_probe
 std::string KedaCrdFolder();
+std::string KedaProgram(absl::string_view name);  // keda, keda-adapter: tests/bench/peer
 std::string SourcePath(absl::string_view path);  // of a file of the repository
 
 }  // namespace outrigger::tests

@@ -1,14 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Copies KEDA's own CRDs out of its Go module into $OUTRIGGER_CACHE/keda-2.21.0/crds, for the tests that show that the
-# operator gets on with them too (they prune some of our status fields). Does nothing when they are there.
+# operator gets on with them too (they prune some of our status fields); those of eventing because KEDA's operator does not
+# start without them (tests/bench). Does nothing when they are there.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/cache.sh"
 
 version=2.21.0
 out=$cache/keda-$version/crds
-crds="keda.sh_scaledobjects.yaml keda.sh_scaledjobs.yaml keda.sh_triggerauthentications.yaml keda.sh_clustertriggerauthentications.yaml"
+crds="keda.sh_scaledobjects.yaml keda.sh_scaledjobs.yaml keda.sh_triggerauthentications.yaml keda.sh_clustertriggerauthentications.yaml
+eventing.keda.sh_cloudeventsources.yaml eventing.keda.sh_clustercloudeventsources.yaml"
 
 have "$out" $crds && exit 0
 lock "$out"
