@@ -178,7 +178,7 @@ host::Task<absl::Status> LocalOperator::Serve() {
     co_await Watch();
   }
   hpas_.Stop();
-  co_await core_.StopLeading();
+  co_await core_.StopLeading(host::Deadline::Never());
   deployments_.Stop();
   core_.Stop();
   co_await tasks_.Join();

@@ -93,7 +93,7 @@ class ScaleRun {
   }
 
   std::vector<tests::AuditedRequest> WritesSince(absl::Time since) {
-    return tests::WritesOf(Requests(since));
+    return tests::WritesOf(RequestsSince(since));
   }
 
   void Add(const std::string& name, const std::string& unit, double value,
