@@ -14,9 +14,8 @@ TEST(BlackHoleTest, NeitherAcceptsNorRefusesAConnection) {
       RunCommand({.argv = {"curl", "-sS", "--connect-timeout", "1", "http://" + hole.address()}},
                  "", absl::Seconds(10));
   ASSERT_TRUE(asked.ok()) << asked.status();
-  EXPECT_EQ(asked->exit_code, 28) << "curl's code of a timeout; " << asked->Describe();
-  EXPECT_NE(asked->stderr_text.find("Connection timed out"), std::string::npos)
-      << asked->Describe();
+  EXPECT_EQ(asked->exit_code, 28) << "curl's code of a timeout, here of the connection only; got "
+                                  << asked->Describe();
 }
 
 }  // namespace
