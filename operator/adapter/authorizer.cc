@@ -50,7 +50,7 @@ json::object ReviewOf(const UserInfo& user, const std::string& namespace_name,
 // A review that could not be made says nothing about the user; above all, a right that we lack must
 // not look like one that the user lacks.
 absl::Status NoAnswer(const absl::Status& status) {
-  const absl::Status told = host::Annotate(status, "create subjectaccessreviews");
+  absl::Status told = host::Annotate(status, "create subjectaccessreviews");
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) return told;
   if (absl::IsResourceExhausted(status)) return absl::UnavailableError(told.message());
   return absl::InternalError(told.message());

@@ -222,7 +222,7 @@ IntrospectionServer::IntrospectionServer(std::unique_ptr<Implementation> impleme
 IntrospectionServer::~IntrospectionServer() = default;
 
 absl::StatusOr<std::unique_ptr<IntrospectionServer>> IntrospectionServer::Start(
-    Options options, host::Executor core, host::Clock& clock, ListPlugins list_plugins,
+    const Options& options, host::Executor core, host::Clock& clock, ListPlugins list_plugins,
     ListObjects list_objects) {
   auto implementation = std::make_unique<Implementation>(
       clock, std::move(core), std::move(list_plugins), std::move(list_objects));

@@ -34,7 +34,7 @@ class IntrospectionServer {
   // Listens when it returns. INVALID_ARGUMENT: the address, or the TLS files, see above;
   // UNAVAILABLE: it could not be bound. `core` is the core strand; it and `clock` must outlive the
   // server.
-  static absl::StatusOr<std::unique_ptr<IntrospectionServer>> Start(Options options,
+  static absl::StatusOr<std::unique_ptr<IntrospectionServer>> Start(const Options& options,
                                                                     host::Executor core,
                                                                     host::Clock& clock,
                                                                     ListPlugins list_plugins,

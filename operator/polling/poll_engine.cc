@@ -200,7 +200,8 @@ host::Task<void> PollEngine::Ask(Batch& batch) {
     const host::Deadline deadline =
         host::Deadline::After(clock_, options_.scaler_timeout + absl::Milliseconds(100));
     std::vector<host::BatchItem> items = batch.items;
-    auto on_answer = [this, &batch](size_t item, absl::StatusOr<host::MetricsAnswer> answer) {
+    auto on_answer = [this, &batch](size_t item,
+                                    const absl::StatusOr<host::MetricsAnswer>& answer) {
       for (const Batch::Asker& asker : batch.askers[item]) {
         Answered(batch, asker.key, asker.trigger_index, batch.items[item].trigger, answer);
       }

@@ -158,8 +158,8 @@ struct ClusterInformers::Watches {
 
   template <typename T>
   void AddForNamespaces(Kind<T>& kind, const kube::Resource& resource,
-                        typename kube::Informer<T>::Parse parse,
-                        typename kube::Informer<T>::Handlers handlers) {
+                        const typename kube::Informer<T>::Parse& parse,
+                        const typename kube::Informer<T>::Handlers& handlers) {
     std::vector<std::string> namespaces = options.namespaces;
     if (namespaces.empty() || !resource.namespaced) namespaces = {""};
     for (const std::string& namespace_name : namespaces) {

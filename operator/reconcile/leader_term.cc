@@ -21,7 +21,7 @@ runtime::WorkQueue::Observer QueueObserver(runtime::MetricsSink& metrics) {
 
 }  // namespace
 
-LeaderTerm::LeaderTerm(Parts parts, Options options)
+LeaderTerm::LeaderTerm(Parts parts, const Options& options)
     : clock_(parts.clock),
       options_(options),
       may_write_(parts.may_write),

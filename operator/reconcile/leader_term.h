@@ -59,7 +59,7 @@ class LeaderTerm {
     host::Logger log;
     std::function<absl::Status()> may_write;  // OK, or why nothing may be written
   };
-  LeaderTerm(Parts parts, Options options);
+  LeaderTerm(Parts parts, const Options& options);
 
   // Until Stop(); returns when nothing of it runs any more.
   host::Task<void> Run();

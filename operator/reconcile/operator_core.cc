@@ -39,7 +39,8 @@ OperatorCore::OperatorCore(Parts parts, Options options)
   source_.SetOnAnswer([this](const api::NamespacedName& key, uint32_t) {
     if (term_ != nullptr) term_->AnsweredOutOfTurn(key);
   });
-  p_.scalers.SetChangeListener([this](std::vector<std::string> types) { OnPluginChange(types); });
+  p_.scalers.SetChangeListener(
+      [this](const std::vector<std::string>& types) { OnPluginChange(types); });
 }
 
 OperatorCore::~OperatorCore() = default;

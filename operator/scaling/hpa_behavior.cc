@@ -49,7 +49,7 @@ std::vector<HpaBehavior::Policy> PoliciesOf(const json::array& items) {
 
 void Overlay(const json::value* given, HpaBehavior::Rules& rules) {
   if (const auto window = Integer(Member(given, "stabilizationWindowSeconds"))) {
-    rules.stabilization_window_seconds = *window;
+    rules.stabilization_window_seconds = window;
   }
   if (auto policy = Text(Member(given, "selectPolicy"))) rules.select_policy = *std::move(policy);
   if (const json::value* policies = Member(given, "policies");

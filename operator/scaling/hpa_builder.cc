@@ -75,7 +75,7 @@ absl::StatusOr<api::Quantity> TargetQuantity(double target) {
     return absl::InvalidArgumentError(
         absl::StrCat("target: want a number > 0 and < 9.2e15, got ", target));
   }
-  const api::Quantity quantity = api::Quantity::FromDouble(target);
+  api::Quantity quantity = api::Quantity::FromDouble(target);
   if (quantity.IsZero()) {
     return absl::InvalidArgumentError(absl::StrCat("target: want at least 0.001, got ", target));
   }

@@ -211,8 +211,8 @@ struct Transport::Sockets {
   }
 };
 
-Transport::Transport(host::Executor executor, std::string host, std::optional<TlsConfig> tls)
-    : sockets_(std::make_shared<Sockets>(std::move(executor), std::move(host), std::move(tls))) {}
+Transport::Transport(const host::Executor& executor, std::string host, std::optional<TlsConfig> tls)
+    : sockets_(std::make_shared<Sockets>(executor, std::move(host), std::move(tls))) {}
 
 Transport::~Transport() { Close(); }
 

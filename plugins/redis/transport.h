@@ -59,7 +59,7 @@ class Resolver {
 class Transport {
  public:
   // `tls` is empty for plain TCP. `host` is what a certificate must be made out to.
-  Transport(host::Executor executor, std::string host, std::optional<TlsConfig> tls);
+  Transport(const host::Executor& executor, std::string host, std::optional<TlsConfig> tls);
   ~Transport();
 
   // Tries the addresses in order, then shakes hands. UNAVAILABLE says which step failed and why.

@@ -120,7 +120,7 @@ struct Process {
               .leader_api = calls,
               .scalers = scalers,
               .metrics = metrics,
-              .strand = strand,
+              .strand = std::move(strand),
               .log = host::Logger(host::MakeNullSink())},
              {.term = {.seed = seed}, .informers = {.api_service = false}}) {}
 

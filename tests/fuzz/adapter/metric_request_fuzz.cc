@@ -25,7 +25,7 @@ void Require(bool holds) {
 
 void CheckRefusal(const absl::Status& status) {
   Require(absl::IsInvalidArgument(status) || absl::IsNotFound(status));
-  Require(!status.message().empty() && status.message().size() < 5 * 8192);
+  Require(!status.message().empty() && status.message().size() < size_t{5} * 8192);
   Require(std::none_of(status.message().begin(), status.message().end(),
                        [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }));
 }

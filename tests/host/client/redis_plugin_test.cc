@@ -16,7 +16,6 @@
 namespace outrigger::host {
 namespace {
 
-using testing::HasSubstr;
 using tests::Process;
 
 class RedisPluginTest : public PluginProcessTest {

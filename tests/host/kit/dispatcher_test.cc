@@ -97,16 +97,17 @@ class DispatcherTest : public testing::Test {
 
   // Collects how calls end, in order: "12 active", "CODE: message".
   void Ask(const GetMetricsRequest& request, absl::Duration timeout = absl::Seconds(3)) {
-    dispatcher_->GetMetrics(
-        request, Deadline::After(clock_, timeout),
-        [this](absl::StatusOr<GetMetricsResponse> answer) { answers_.push_back(Text(answer)); });
+    dispatcher_->GetMetrics(request, Deadline::After(clock_, timeout),
+                            [this](const absl::StatusOr<GetMetricsResponse>& answer) {
+                              answers_.push_back(Text(answer));
+                            });
   }
 
   absl::Status AskBatch(const BatchGetMetricsRequest& request,
                         absl::Duration timeout = absl::Seconds(3)) {
     return dispatcher_->BatchGetMetrics(
         request, Deadline::After(clock_, timeout),
-        [this](uint32_t index, absl::StatusOr<GetMetricsResponse> answer) {
+        [this](uint32_t index, const absl::StatusOr<GetMetricsResponse>& answer) {
           answers_.push_back(absl::StrCat(index, ": ", Text(answer)));
         });
   }
@@ -145,9 +146,10 @@ TEST_F(DispatcherTest, AReadThatNeverEndsIsAnsweredAtItsDeadlineExactly) {
 }
 
 TEST_F(DispatcherTest, NoReadRunsForeverWithoutADeadlineOfItsCaller) {
-  dispatcher_->GetMetrics(
-      Request("a"), Deadline::Never(),
-      [this](absl::StatusOr<GetMetricsResponse> answer) { answers_.push_back(Text(answer)); });
+  dispatcher_->GetMetrics(Request("a"), Deadline::Never(),
+                          [this](const absl::StatusOr<GetMetricsResponse>& answer) {
+                            answers_.push_back(Text(answer));
+                          });
   clock_.Advance(absl::Seconds(60));
   EXPECT_THAT(answers_, ElementsAre(kLate));
 }

@@ -10,7 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using Map = std::map<std::string, std::string>;
 
 constexpr Source kM = Source::kMetadata;

@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<HttpClient>> HttpClient::Connect(uint16_t port) {
 }
 
 absl::StatusOr<std::unique_ptr<HttpClient>> HttpClient::ConnectTls(uint16_t port,
-                                                                   KeyPair identity) {
+                                                                   const KeyPair& identity) {
   ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client, Connect(port));
   Handles& handles = *client->handles_;
   handles.context = SSL_CTX_new(TLS_client_method());

@@ -28,7 +28,8 @@ class HttpClient {
   static absl::StatusOr<std::unique_ptr<HttpClient>> Connect(uint16_t port);
   // TLS 1.3, with a client certificate (PEM) or, when it is empty, none. The server's certificate
   // is taken unseen: server_name() tells whose it is.
-  static absl::StatusOr<std::unique_ptr<HttpClient>> ConnectTls(uint16_t port, KeyPair identity);
+  static absl::StatusOr<std::unique_ptr<HttpClient>> ConnectTls(uint16_t port,
+                                                                const KeyPair& identity);
   ~HttpClient();
 
   const std::string& server_name() const { return server_name_; }  // CN

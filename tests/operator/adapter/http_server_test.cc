@@ -20,7 +20,6 @@
 namespace outrigger::controller::adapter {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using tests::CertificateAuthority;
 using tests::HttpAnswer;

@@ -16,8 +16,6 @@
 namespace outrigger::controller::api {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr char kFull[] = R"({
   "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
   "metadata": {"name": "web", "namespace": "default", "uid": "u", "generation": 2},

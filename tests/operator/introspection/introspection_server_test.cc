@@ -54,8 +54,9 @@ class IntrospectionServerTest : public testing::Test {
           }
           return response;
         });
-    if (server.ok()) server_ = *std::move(server);
-    return server.status();
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    return absl::OkStatus();
   }
   void StartCore() {
     core_thread_ = std::jthread([this] {

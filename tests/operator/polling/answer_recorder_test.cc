@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-host::MetricsAnswer Answer(std::vector<std::pair<std::string, double>> values) {
+host::MetricsAnswer Answer(const std::vector<std::pair<std::string, double>>& values) {
   host::MetricsAnswer answer;
   for (const auto& [name, value] : values) {
     answer.values.emplace_back();

@@ -17,7 +17,6 @@ namespace {
 
 using api::NamespacedName;
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -74,7 +73,8 @@ class ObjectDeciderTest : public testing::Test {
   void Good(double value, uint32_t index = 0) {
     health_.RecordSuccess(KeyOf(index), value, value > 0);
   }
-  void Bad(int cycles = 1, uint32_t index = 0, absl::Status why = absl::UnavailableError("down")) {
+  void Bad(int cycles = 1, uint32_t index = 0,
+           const absl::Status& why = absl::UnavailableError("down")) {
     for (int i = 0; i < cycles; ++i) health_.RecordFailure(KeyOf(index), why, true);
   }
   // Decides, and lets the status be written.

@@ -18,9 +18,8 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::StartsWith;
-using testing::IsEmpty;
 using testing::Pair;
+using testing::StartsWith;
 using testing::UnorderedElementsAre;
 using Map = std::map<std::string, std::string>;
 

@@ -30,7 +30,9 @@ class ControllerTest : public testing::Test {
   void Start(Controller::Options options = {}) {
     controller_.emplace(
         loop_.clock(), queue_,
-        [this](NamespacedName key, host::Deadline deadline) { return Reconcile(key, deadline); },
+        [this](NamespacedName key, host::Deadline deadline) {
+          return Reconcile(std::move(key), deadline);
+        },
         host::Logger(host::MakeNullSink()), options,
         [this](absl::string_view outcome, absl::Duration, const absl::Status&) {
           outcomes_.emplace_back(outcome);
@@ -71,7 +73,7 @@ class ControllerTest : public testing::Test {
   bool ended_ = false;
 };
 
-absl::Status ApiFailure(kube::ApiError error) { return kube::ToStatus(error); }
+absl::Status ApiFailure(const kube::ApiError& error) { return kube::ToStatus(error); }
 
 // Shows R19.
 TEST_F(ControllerTest, TheCodeOfAnErrorSaysWhenTheKeyComesBack) {

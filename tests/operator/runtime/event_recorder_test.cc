@@ -13,8 +13,6 @@
 namespace outrigger::controller::runtime {
 namespace {
 
-using testing::HasSubstr;
-
 class EventRecorderTest : public testing::Test {
  protected:
   ~EventRecorderTest() override { loop_.Advance(absl::Minutes(1)); }

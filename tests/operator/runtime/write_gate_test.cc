@@ -13,7 +13,6 @@ namespace outrigger::controller::runtime {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 class WriteGateTest : public testing::Test {
  protected:

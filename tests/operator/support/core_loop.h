@@ -54,7 +54,7 @@ class CoreLoop {
   template <typename T>
   std::shared_ptr<std::optional<T>> Start(host::Task<T> task) {
     auto result = std::make_shared<std::optional<T>>();
-    boost::asio::co_spawn(context_, std::move(task), [result](std::exception_ptr, T value) {
+    boost::asio::co_spawn(context_, std::move(task), [result](const std::exception_ptr&, T value) {
       result->emplace(std::move(value));
     });
     return result;

@@ -25,7 +25,7 @@ class RecordingFaults : public kube::FaultInjector {
   // As Fail(), but the call is done before its answer is lost.
   void LoseAnswer(std::string part, absl::Status error, int times = 1);
   // The next call with exactly this text is a test's own: neither recorded nor failed.
-  void SkipOnce(std::string text) { own_before_.insert(text), own_after_.insert(text); }
+  void SkipOnce(const std::string& text) { own_before_.insert(text), own_after_.insert(text); }
   void StopFailing() { before_.clear(), after_.clear(); }
 
   // Told of each call that a test wants to look at the world in the middle of.

@@ -4,11 +4,13 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/string_view.h>
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <string>
 #include <thread>
@@ -28,8 +30,10 @@ class FakeServer {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
-    listen(listener_, 64);
+    const bool listens =
+        bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+        listen(listener_, 64) == 0;
+    EXPECT_TRUE(listens) << "errno " << errno;
     socklen_t size = sizeof(address);
     getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);

@@ -34,7 +34,8 @@ class RedisFaultsTest : public testing::Test {
     client_ = std::make_unique<PluginClient>(plugin_->socket_address());
   }
 
-  static Trigger List(const std::string& address, std::map<std::string, std::string> secrets = {}) {
+  static Trigger List(const std::string& address,
+                      const std::map<std::string, std::string>& secrets = {}) {
     return MakeTrigger("redis", {{"address", address}, {"listName", "orders"}}, secrets);
   }
 

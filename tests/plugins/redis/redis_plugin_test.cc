@@ -41,7 +41,7 @@ class RedisPluginTest : public testing::Test {
     return reply.value_or("");
   }
 
-  static Trigger List(std::map<std::string, std::string> more = {}) {
+  static Trigger List(const std::map<std::string, std::string>& more = {}) {
     std::map<std::string, std::string> metadata = {{"address", redis_->address()},
                                                    {"listName", "orders"}};
     for (auto& [key, value] : more) metadata[key] = value;

@@ -12,7 +12,6 @@
 namespace outrigger::tests {
 namespace {
 
-using scaler::v1::Trigger;
 using testing::HasSubstr;
 
 class RedisTlsTest : public testing::Test {
