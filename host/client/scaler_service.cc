@@ -30,6 +30,20 @@ void AppendMap(std::string& text, const google::protobuf::Map<std::string, std::
 
 }  // namespace
 
+const char* PluginStateName(PluginState state) {
+  switch (state) {
+    case PluginState::kConnecting:
+      return "connecting";
+    case PluginState::kReady:
+      return "ready";
+    case PluginState::kUnavailable:
+      return "unavailable";
+    case PluginState::kRefused:
+      return "refused";
+  }
+  return "unknown";
+}
+
 void MarkPluginUnreachable(absl::Status& status) {
   status.SetPayload(kUnreachableUrl, absl::Cord("1"));
 }

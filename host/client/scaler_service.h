@@ -42,6 +42,8 @@ struct BatchItem {
 };
 
 enum class PluginState { kConnecting, kReady, kUnavailable, kRefused };
+// "connecting", "ready", "unavailable", "refused": what people read.
+const char* PluginStateName(PluginState state);
 
 struct PluginStatus {
   std::string name;  // identity

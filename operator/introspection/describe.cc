@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/introspection/describe.h"
 
+#include <absl/strings/str_cat.h>
 #include <absl/time/time.h>
 
 #include <algorithm>
@@ -23,25 +24,11 @@ void SetTime(absl::Time time, google::protobuf::Timestamp& out) {
       static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(out.seconds()))));
 }
 
-const char* StateName(host::PluginState state) {
-  switch (state) {
-    case host::PluginState::kConnecting:
-      return "connecting";
-    case host::PluginState::kReady:
-      return "ready";
-    case host::PluginState::kUnavailable:
-      return "unavailable";
-    case host::PluginState::kRefused:
-      return "refused";
-  }
-  return "unknown";
-}
-
 pb::Plugin DescribePlugin(const host::PluginStatus& status) {
   pb::Plugin plugin;
   plugin.set_name(status.name);
   plugin.set_address(status.address);
-  plugin.set_state(StateName(status.state));
+  plugin.set_state(host::PluginStateName(status.state));
   plugin.set_reason(status.reason);
   SetTime(status.since, *plugin.mutable_since());
   plugin.set_version(status.version);
@@ -59,6 +46,15 @@ void FillRecord(const host::HealthRecord& record, pb::TriggerState& state) {
   }
   state.set_failed_cycles(static_cast<uint32_t>(record.failed_cycles));
   if (!record.status.ok()) state.set_error(host::Describe(record.status));
+}
+
+void FillSpec(const polling::TrackedTrigger& trigger, const std::string& metric,
+              pb::TriggerState& state) {
+  for (const scaling::MetricSpec& spec : trigger.specs) {
+    if (spec.name != metric) continue;
+    state.set_target(spec.target);
+    state.set_metric_type(std::string(api::MetricTargetTypeName(spec.type)));
+  }
 }
 
 // One entry for each metric of a trigger; a trigger that never gave a spec has one without a name.
@@ -81,6 +77,7 @@ void DescribeTrigger(const ObjectSources& sources, const polling::TrackedObject&
       state.set_metric(
           scaling::ExternalMetricName(static_cast<int32_t>(resolved.index), key.metric));
     state.set_plugin(sources.scalers.PluginFor(resolved.type).value_or(""));
+    FillSpec(trigger, key.metric, state);
     if (const host::HealthRecord* record = sources.health.Find(key)) FillRecord(*record, state);
     // What keeps it from being asked at all says more than its last answer.
     if (!resolved.error.ok()) state.set_error(host::Describe(resolved.error));
@@ -88,12 +85,26 @@ void DescribeTrigger(const ObjectSources& sources, const polling::TrackedObject&
   }
 }
 
+void FillObject(const api::ScaledObject& scaled, pb::Object& object) {
+  object.set_kind("ScaledObject");
+  object.set_namespace_(scaled.meta.namespace_name);
+  object.set_name(scaled.meta.name);
+  object.set_uid(scaled.meta.uid);
+  const api::ScaleTargetRef& target = scaled.spec.scale_target_ref;
+  object.set_target(
+      absl::StrCat(target.kind.empty() ? "Deployment" : target.kind, " ", target.name));
+  object.set_min_replicas(scaled.spec.MinReplicas());
+  object.set_max_replicas(scaled.spec.MaxReplicas());
+  object.set_ready(api::StatusOf(scaled.status.conditions, api::kReady));
+  const api::Condition* ready = api::FindCondition(scaled.status.conditions, api::kReady);
+  if (ready != nullptr && !ready->reason.empty()) {
+    object.set_ready_message(absl::StrCat(ready->reason, ": ", ready->message));
+  }
+}
+
 pb::Object DescribeObject(const ObjectSources& sources, const polling::TrackedObject& tracked) {
   pb::Object object;
-  object.set_kind("ScaledObject");
-  object.set_namespace_(tracked.object->meta.namespace_name);
-  object.set_name(tracked.object->meta.name);
-  object.set_uid(tracked.uid());
+  FillObject(*tracked.object, object);
   for (const polling::TrackedTrigger& trigger : tracked.triggers)
     DescribeTrigger(sources, tracked, trigger, object);
   if (!tracked.decided_at) return object;
@@ -102,6 +113,7 @@ pb::Object DescribeObject(const ObjectSources& sources, const polling::TrackedOb
   if (tracked.decided_replicas >= 0) decision.set_current_replicas(tracked.decided_replicas);
   if (tracked.last_decision.scale_to) decision.set_set_replicas(*tracked.last_decision.scale_to);
   decision.set_explanation(tracked.last_decision.explanation);
+  decision.set_outcome(tracked.last_decision.outcome);
   return object;
 }
 

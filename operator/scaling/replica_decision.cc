@@ -146,7 +146,8 @@ class Decider {
     const std::string result = decision_.scale_to.has_value()
                                    ? absl::StrCat("scale to ", *decision_.scale_to)
                                    : absl::StrCat("stay at ", inputs_.current_replicas);
-    decision_.explanation = absl::StrCat(ExplainInputs(spec_, inputs_), "; ", why_, " -> ", result);
+    decision_.outcome = absl::StrCat(why_, " -> ", result);
+    decision_.explanation = absl::StrCat(ExplainInputs(spec_, inputs_), "; ", decision_.outcome);
     return std::move(decision_);
   }
 
@@ -276,7 +277,8 @@ Decision DecideWithoutReplicas(const absl::Status& why) {
       "Could not read the replicas of the scale target: ", absl::StatusCodeToString(why.code()),
       ": ", why.message());
   decision.ready = {api::kFalse, reason::kErrorGettingCurrentReplicas, message};
-  decision.explanation = absl::StrCat(message, " -> nothing done");
+  decision.outcome = absl::StrCat(message, " -> nothing done");
+  decision.explanation = decision.outcome;
   return decision;
 }
 

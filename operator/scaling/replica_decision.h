@@ -63,7 +63,8 @@ struct Decision {
   bool is_active = false;           // something wants the target to run
   bool update_last_active = false;  // set the last active time to `now`, once any scaling succeeded
   std::vector<std::string> active_metrics;  // names of the metrics that are active
-  std::string explanation;                  // inputs, rule, limits and result, in one line
+  std::string explanation;                  // inputs, limits, rule and result, in one line
+  std::string outcome;                      // its end: "active at 0: activate -> scale to 1"
 };
 
 // Decides what one look at the triggers means for the target: up from 0, down to 0 after the

@@ -104,6 +104,8 @@ TEST_F(DescribeTest, ATriggerTellsValueFailuresAndPlugin) {
   ASSERT_EQ(response.objects(0).triggers_size(), 1);
   const pb::TriggerState& state = response.objects(0).triggers(0);
   EXPECT_EQ(state.metric(), "s0-redis-orders");
+  EXPECT_EQ(state.target(), 5);
+  EXPECT_EQ(state.metric_type(), "AverageValue");
   EXPECT_EQ(state.plugin(), "redis-plugin");
   EXPECT_EQ(state.value(), 23);
   EXPECT_EQ(state.measured_at().seconds(),
@@ -125,6 +127,7 @@ TEST_F(DescribeTest, ATriggerThatNeverAnsweredHasNoValue) {
   EXPECT_EQ(unknown.metric(), "");
   EXPECT_EQ(unknown.plugin(), "") << "nobody serves the type";
   EXPECT_FALSE(unknown.has_value());
+  EXPECT_FALSE(unknown.has_target());
   EXPECT_FALSE(unknown.has_measured_at());
   EXPECT_EQ(response.objects(0).triggers(1).error(),
             "INVALID_ARGUMENT: TriggerAuthentication shop/creds: not found");
@@ -155,12 +158,31 @@ TEST_F(DescribeTest, TheLastDecisionIsToldInItsOwnWords) {
   object.decided_replicas = 0;
   object.last_decision.scale_to = 1;
   object.last_decision.explanation = "s0-redis-orders is active (23 > 0): 0 -> 1";
+  object.last_decision.outcome = "0 -> 1";
   const pb::Decision decision = Describe().objects(0).decision();
   EXPECT_EQ(decision.at().seconds(), absl::ToUnixSeconds(clock_.WallNow()));
   EXPECT_TRUE(decision.has_current_replicas());
   EXPECT_EQ(decision.current_replicas(), 0);
   EXPECT_EQ(decision.set_replicas(), 1);
   EXPECT_EQ(decision.explanation(), "s0-redis-orders is active (23 > 0): 0 -> 1");
+  EXPECT_EQ(decision.outcome(), "0 -> 1");
+}
+
+TEST_F(DescribeTest, AnObjectTellsTargetLimitsAndWhetherItIsReady) {
+  polling::TrackedObject& tracked = Track("shop", "orders");
+  EXPECT_EQ(Describe().objects(0).ready(), "Unknown");
+  auto object = std::make_shared<api::ScaledObject>(*tracked.object);
+  object->spec.scale_target_ref.name = "worker";
+  object->spec.min_replica_count = 2;
+  api::SetCondition(object->status.conditions, api::kReady, api::kFalse, "TriggerError", "down",
+                    clock_.WallNow(), 1);
+  tracked.object = object;
+  const pb::Object described = Describe().objects(0);
+  EXPECT_EQ(described.target(), "Deployment worker");
+  EXPECT_EQ(described.min_replicas(), 2);
+  EXPECT_EQ(described.max_replicas(), 100);
+  EXPECT_EQ(described.ready(), "False");
+  EXPECT_EQ(described.ready_message(), "TriggerError: down");
 }
 
 TEST_F(DescribeTest, ReplicasThatCouldNotBeReadAreAbsent) {

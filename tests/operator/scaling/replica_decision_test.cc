@@ -384,6 +384,8 @@ TEST(ReplicaDecisionTest, ScalingIsToldWithOldAndNewCount) {
 }
 
 TEST(ReplicaDecisionTest, SaysWhy) {
+  EXPECT_EQ(Decide(Web(), Inputs(0, {Answered(true)})).outcome,
+            "active at 0: activate -> scale to 1");
   EXPECT_EQ(Decide(Web(), Inputs(0, {Answered(true)})).explanation,
             "replicas 0, min 0, max 10; s0-orders=23 (target 5) active; active at 0: activate -> "
             "scale to 1");
