@@ -41,7 +41,7 @@ start_redis
 for file in worker scaledobject; do
   sed "s/127.0.0.1:6379/$address/" "examples/redis-queue/$file.yaml" >"$work/$file.yaml"
 done
-timeout 80 "$bin/outriggerctl" local -f "$work/worker.yaml" -f "$work/scaledobject.yaml" --exit-after-idle 2s &
+"$bin/outriggerctl" local -f "$work/worker.yaml" -f "$work/scaledobject.yaml" --exit-after-idle 2s --timeout 80s &
 local_operator=$!
 # The list is empty at first, so that the step from 0 is seen.
 for _ in $(seq 30); do read -r -t 0.1 <> <(:) || true; done

@@ -64,6 +64,11 @@ void DeploymentController::Stop() {
   wake_.Notify();
 }
 
+Workload::Counts DeploymentController::CountsOf(const Key& key) const {
+  const auto it = entries_.find(key);
+  return it == entries_.end() ? Workload::Counts() : it->second.workload->counts();
+}
+
 Task<void> DeploymentController::Run() {
   tasks_ = std::make_unique<host::TaskGroup>(clock_, co_await boost::asio::this_coro::executor);
   tasks_->Spawn(informer_.Run());

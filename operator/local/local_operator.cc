@@ -2,20 +2,15 @@
 #include "operator/local/local_operator.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_join.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <boost/json/object.hpp>
-#include <csignal>
-#include <filesystem>
-#include <set>
 #include <utility>
 
 #include "host/base/status.h"
 #include "host/client/grpc_channel.h"
-#include "operator/api/object_reader.h"
+#include "operator/introspection/describe.h"
+#include "operator/local/plugin_plan.h"
 #include "operator/local/process_runner.h"
 
 namespace outrigger::controller::local {
@@ -24,16 +19,15 @@ namespace {
 namespace json = boost::json;
 
 constexpr absl::Duration kLook = absl::Milliseconds(200);
+constexpr absl::Duration kFirstConnection = absl::Seconds(5);
+constexpr absl::Duration kFirstSync = absl::Seconds(10);
 
-// Which program serves a trigger type. The others come with their plugins.
-const std::map<std::string, std::string>& Programs() {
-  static const auto* const kPrograms = new std::map<std::string, std::string>{{"redis", "redis"}};
-  return *kPrograms;
-}
+std::string PluginDir(const std::string& folder) { return absl::StrCat(folder, "/plugins"); }
 
-host::PluginDirectory::Options DirectoryOptions(const std::string& folder) {
+host::PluginDirectory::Options DirectoryOptions(const LocalOperator::Options& given) {
   host::PluginDirectory::Options options;
-  options.plugin_dir = absl::StrCat(folder, "/plugins");
+  options.plugin_dir = PluginDir(given.folder);
+  options.plugins = given.plugins;
   return options;
 }
 
@@ -43,6 +37,21 @@ reconcile::OperatorCore::Options CoreOptions(absl::Duration hpa_sync_period) {
   options.informers.api_service = false;
   options.metric_freshness = absl::Seconds(1);
   return options;
+}
+
+// The folders must be ours and closed to others: see host::CheckPluginDir().
+absl::Status MakeFolders(const std::string& plugin_dir,
+                         const std::vector<PluginProcesses::Plugin>& plugins) {
+  std::vector<std::string> folders = {plugin_dir};
+  for (const PluginProcesses::Plugin& plugin : plugins) {
+    folders.push_back(absl::StrCat(plugin_dir, "/", plugin.name));
+  }
+  for (const std::string& folder : folders) {
+    if (mkdir(folder.c_str(), 0700) != 0) {
+      return absl::InternalError(absl::StrCat(folder, ": want a new folder, could not make it"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // What the HPA controller asks the metrics API for, without HTTP.
@@ -71,19 +80,35 @@ class DirectMetrics : public ExternalMetrics {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<LocalOperator>> LocalOperator::Make(
+    host::Clock& clock, const host::Executor& strand, const host::Logger& log,
+    std::vector<ManifestObject> objects, Options options, Output output) {
+  const std::string plugin_dir = PluginDir(options.folder);
+  ASSIGN_OR_RETURN(std::vector<PluginProcesses::Plugin> plugins,
+                   PlanPlugins(objects, {.bin_dir = options.plugin_bin_dir,
+                                         .plugin_dir = plugin_dir,
+                                         .log_dir = options.log_dir,
+                                         .given = options.plugins}));
+  RETURN_IF_ERROR(MakeFolders(plugin_dir, plugins));
+  return std::unique_ptr<LocalOperator>(new LocalOperator(clock, strand, log, std::move(objects),
+                                                          std::move(options), std::move(output),
+                                                          std::move(plugins)));
+}
+
 LocalOperator::LocalOperator(host::Clock& clock, const host::Executor& strand,
                              const host::Logger& log, std::vector<ManifestObject> objects,
-                             Options options, Print print)
+                             Options options, Output output,
+                             std::vector<PluginProcesses::Plugin> plugins)
     : clock_(clock),
-      strand_(strand),
       log_(log),
       objects_(std::move(objects)),
       options_(std::move(options)),
-      print_(std::move(print)),
+      output_(std::move(output)),
       api_(clock),
       directory_(strand, clock, log, /*seed=*/1, host::MakeGrpcConnector(clock, strand, {}),
-                 DirectoryOptions(options_.folder)),
+                 DirectoryOptions(options_)),
       scalers_(directory_, {}),
+      plugins_(clock, std::move(plugins), {}, output_.step),
       core_({.clock = clock,
              .api = api_,
              .leader_api = api_,
@@ -95,103 +120,59 @@ LocalOperator::LocalOperator(host::Clock& clock, const host::Executor& strand,
       external_metrics_(std::make_unique<DirectMetrics>(core_.metric_source())),
       hpas_(api_, *external_metrics_, clock,
             {.sync_period = options_.hpa_sync_period,
-             .on_event =
-                 [this](const HpaEvent& event) {
-                   if (event.reason == "SuccessfulRescale")
-                     hpa_why_[event.hpa.ToString()] = event.message;
-                 }}),
-      deployments_(api_, clock, log, host::Random(2),
-                   [this](const api::NamespacedName& key,
-                          std::function<void()> changed) -> std::unique_ptr<Workload> {
-                     return std::make_unique<ProcessRunner>(
-                         clock_, log_, key, ProcessRunner::Options{.log_folder = options_.folder},
-                         std::move(changed));
-                   },
-                   {}),
+             .on_event = [this](const HpaEvent& event) { reader_.OnHpaEvent(event); }}),
+      deployments_(api_, clock, log, host::Random(2), ProcessFactory(), {}),
+      reader_({.clock = clock,
+               .core = core_,
+               .scalers = scalers_,
+               .deployments = deployments_,
+               .plugins = plugins_}),
       tasks_(clock, strand) {}
 
-absl::Status LocalOperator::StartPlugins() {
-  std::set<std::string> wanted;
-  for (const ManifestObject& manifest : objects_) {
-    if (!(manifest.resource == kube::ScaledObjects())) continue;
-    absl::StatusOr<api::ScaledObject> object = api::ParseScaledObject(manifest.object);
-    if (!object.ok()) return object.status();
-    for (const api::Trigger& trigger : object->spec.triggers) {
-      auto program = Programs().find(trigger.type);
-      if (program != Programs().end()) wanted.insert(program->second);
-    }
-  }
-  for (const std::string& name : wanted) {
-    const std::string folder = absl::StrCat(options_.folder, "/plugins/", name);
-    std::filesystem::create_directories(folder);
-    chmod(absl::StrCat(options_.folder, "/plugins").c_str(), 0700);
-    chmod(folder.c_str(), 0700);
-    absl::StatusOr<std::unique_ptr<ChildProcess>> started = ChildProcess::Start(
-        {.argv = {absl::StrCat(options_.plugin_bin_dir, "/outrigger-scaler-", name),
-                  "--listen-socket", absl::StrCat(folder, "/scaler.sock")},
-         .output_file = absl::StrCat(options_.folder, "/", name, ".log")});
-    if (!started.ok()) return host::Annotate(started.status(), "plugin ", name);
-    plugins_.push_back(*std::move(started));
-  }
-  return absl::OkStatus();
+WorkloadFactory LocalOperator::ProcessFactory() {
+  return [this](const api::NamespacedName& key, std::function<void()> changed) {
+    ProcessRunner::Options options{.log_folder = options_.log_dir, .print = output_.step};
+    return std::make_unique<ProcessRunner>(clock_, log_, key, std::move(options),
+                                           std::move(changed));
+  };
 }
 
-host::Task<absl::Status> LocalOperator::CreateObjects() {
-  for (const ManifestObject& manifest : objects_) {
-    absl::StatusOr<json::value> created =
-        co_await api_.Create(manifest.resource, manifest.namespace_name, manifest.object,
-                             kube::WriteOptions{}, host::Deadline::After(clock_, absl::Seconds(5)));
-    if (!created.ok()) co_return host::Annotate(created.status(), manifest.resource.ToString());
-  }
-  co_return absl::OkStatus();
-}
+// ---- start and stop -----------------------------------------------------------------------------
 
 host::Task<absl::Status> LocalOperator::Run() {
-  absl::Status result = StartPlugins();
-  if (result.ok()) result = directory_.Start();
-  if (result.ok()) {
-    co_await WaitForPlugins();
-    result = co_await CreateObjects();
-  }
-  if (result.ok()) result = co_await Serve();
-  // Also after a start that failed: what was started ends, so that the process does.
-  co_await directory_.Stop();
-  for (const auto& plugin : plugins_) plugin->Signal(SIGTERM);
-  const host::SteadyTime end = clock_.SteadyNow() + absl::Seconds(6);
-  for (const auto& plugin : plugins_) {
-    while (!plugin->Poll() && clock_.SteadyNow() < end) {
-      co_await clock_.Sleep(absl::Milliseconds(20));
-    }
-  }
-  plugins_.clear();
+  absl::Status result = co_await Start();
+  if (result.ok() && !stopping_) result = co_await Watch();
+  co_await StopInOrder();  // also after a start that failed: what was started ends
   co_return result;
 }
 
-host::Task<absl::Status> LocalOperator::Serve() {
+void LocalOperator::Stop() {
+  stopping_ = true;
+  stop_.NotifyAll();
+}
+
+host::Task<absl::Status> LocalOperator::Start() {
+  CO_RETURN_IF_ERROR(plugins_.Start());
+  tasks_.Spawn(plugins_.Run());
+  CO_RETURN_IF_ERROR(directory_.Start());
+  co_await WaitForPlugins();
+  CO_RETURN_IF_ERROR(co_await CreateObjects());
   tasks_.Spawn(core_.Run());
   tasks_.Spawn(deployments_.Run());
-  const absl::Status synced =
-      co_await core_.WaitForSync(host::Deadline::After(clock_, absl::Seconds(10)));
-  if (synced.ok()) {
-    core_.StartLeading();
-    tasks_.Spawn(hpas_.Run());
-    co_await Watch();
-  }
-  hpas_.Stop();
-  co_await core_.StopLeading();
-  deployments_.Stop();
-  core_.Stop();
-  co_await tasks_.Join();
-  co_return synced;
+  CO_RETURN_IF_ERROR(co_await core_.WaitForSync(host::Deadline::After(clock_, kFirstSync)));
+  core_.StartLeading();
+  tasks_.Spawn(hpas_.Run());
+  co_return absl::OkStatus();
 }
 
 // So that the first thing to be read is not that a plugin is not there yet. One that does not come
 // is said later.
 host::Task<void> LocalOperator::WaitForPlugins() {
-  const host::SteadyTime end = clock_.SteadyNow() + absl::Seconds(5);
-  auto all_ready = [this] {
+  const host::SteadyTime end = clock_.SteadyNow() + kFirstConnection;
+  const size_t wanted = plugins_.size() + options_.plugins.size();
+  auto all_ready = [&] {
     const std::vector<host::PluginStatus> known = scalers_.Plugins();
-    return known.size() >= plugins_.size() &&
+    return known.size() >= wanted &&
            std::all_of(known.begin(), known.end(), [](const host::PluginStatus& plugin) {
              return plugin.state == host::PluginState::kReady;
            });
@@ -200,70 +181,75 @@ host::Task<void> LocalOperator::WaitForPlugins() {
     co_await clock_.Sleep(absl::Milliseconds(50));
 }
 
-void LocalOperator::Stop() {
-  stopping_ = true;
-  stop_.NotifyAll();
+host::Task<absl::Status> LocalOperator::CreateObjects() {
+  for (const ManifestObject& manifest : objects_) {
+    absl::StatusOr<json::value> created =
+        co_await api_.Create(manifest.resource, manifest.namespace_name, manifest.object,
+                             kube::WriteOptions{}, host::Deadline::After(clock_, absl::Seconds(5)));
+    if (!created.ok()) co_return host::Annotate(created.status(), manifest.source);
+  }
+  co_return absl::OkStatus();
 }
 
-host::Task<void> LocalOperator::Watch() {
+// Nobody decides any more, then nobody scales, then the processes go.
+host::Task<void> LocalOperator::StopInOrder() {
+  hpas_.Stop();
+  co_await core_.StopLeading();
+  deployments_.Stop();
+  core_.Stop();
+  plugins_.Stop();
+  co_await tasks_.Join();
+  co_await plugins_.Run();  // ends them if the start failed before it looked after them
+  co_await directory_.Stop();
+}
+
+// ---- what there is to see -----------------------------------------------------------------------
+
+host::Task<absl::Status> LocalOperator::Watch() {
+  const host::SteadyTime start = clock_.SteadyNow();
+  host::SteadyTime idle_since = start;
   bool was_up = false;
-  host::SteadyTime idle_since = clock_.SteadyNow();
   while (!stopping_) {
     const bool up = Report();
+    const host::SteadyTime now = clock_.SteadyNow();
     was_up = was_up || up;
-    if (up) idle_since = clock_.SteadyNow();
-    if (was_up && clock_.SteadyNow() - idle_since >= options_.exit_after_idle) {
-      print_("everything is back at 0");
-      co_return;
+    if (up) idle_since = now;
+    if (options_.exit_after_idle && was_up && now - idle_since >= *options_.exit_after_idle) {
+      output_.step("everything is back at 0");
+      co_return absl::OkStatus();
     }
-    co_await stop_.WaitUntil(clock_, clock_.SteadyNow() + kLook);
+    if (options_.timeout && now - start >= *options_.timeout) {
+      if (!options_.exit_after_idle) co_return absl::OkStatus();
+      co_return absl::DeadlineExceededError(absl::StrCat(
+          "--timeout: want everything back at 0 within ", absl::FormatDuration(*options_.timeout),
+          ", got ", was_up ? "replicas that still run or ran a moment ago" : "no replica at all"));
+    }
+    co_await stop_.WaitUntil(clock_, now + kLook);
   }
+  co_return absl::OkStatus();
 }
 
-// Prints what changed. True while any target has replicas.
 bool LocalOperator::Report() {
-  bool up = false;
+  const LocalState state = reader_.Read();
+  for (const std::string& line : steps_.Compare(state)) output_.step(line);
+  output_.state(state);
+  return std::any_of(state.objects.begin(), state.objects.end(), [](const ObjectView& object) {
+    return object.running > 0 || object.replicas > 0;
+  });
+}
+
+outrigger::introspection::v1::ListPluginsResponse LocalOperator::ListPlugins() const {
+  return introspection::DescribePlugins(scalers_);
+}
+
+outrigger::introspection::v1::ListObjectsResponse LocalOperator::ListObjects(
+    const std::string& namespace_name, const std::string& name) const {
+  static const auto* const kNone = new polling::ObjectRegistry();
   const reconcile::LeaderTerm* term = core_.term();
-  for (const api::NamespacedName& key :
-       term == nullptr ? std::vector<api::NamespacedName>() : term->registry().Keys()) {
-    const polling::TrackedObject* object = term->registry().Find(key);
-    const auto workload = core_.view().Workload(
-        "Deployment", {key.namespace_name, object->object->spec.scale_target_ref.name});
-    if (workload == nullptr) continue;
-    const int64_t replicas = workload->replicas;
-    up = up || replicas > 0;
-    auto [known, is_new] = replicas_.try_emplace(key.ToString(), -1);
-    const std::string hpa_key = absl::StrCat(key.namespace_name, "/", object->object->HpaName());
-    if (known->second != replicas) {
-      const bool by_hpa = known->second > 0 && replicas > 0;
-      const std::string why = by_hpa
-                                  ? absl::StrCat("HPA: ", hpa_why_[hpa_key])
-                                  : absl::StrCat("operator: ", object->last_decision.explanation);
-      print_(is_new ? absl::StrCat(key.ToString(), ": ", replicas, " replicas at the start")
-                    : absl::StrCat(key.ToString(), ": ", known->second, " -> ", replicas,
-                                   " replicas  (", why, ")"));
-      known->second = replicas;
-      shown_[key.ToString()] = object->last_decision.explanation;
-    } else if (!object->last_decision.explanation.empty() &&
-               shown_[key.ToString()] != object->last_decision.explanation) {
-      shown_[key.ToString()] = object->last_decision.explanation;
-      print_(absl::StrCat(key.ToString(), ": ", object->last_decision.explanation));
-    }
-  }
-  for (const api::NamespacedName& key : core_.Synced() && term != nullptr
-                                            ? core_.ScaledObjectKeys()
-                                            : std::vector<api::NamespacedName>()) {
-    const auto object = core_.view().ScaledObject(key);
-    const api::Condition* ready =
-        object == nullptr ? nullptr : api::FindCondition(object->status.conditions, api::kReady);
-    if (ready == nullptr || ready->status == api::kTrue) continue;
-    std::string& shown = shown_["ready " + key.ToString()];
-    const std::string line = absl::StrCat(key.ToString(), ": Ready=", ready->status, " ",
-                                          ready->reason, ": ", ready->message);
-    if (ready->status != api::kUnknown && shown != line) print_(line);
-    shown = line;
-  }
-  return up;
+  return introspection::DescribeObjects({.registry = term == nullptr ? *kNone : term->registry(),
+                                         .health = core_.health(),
+                                         .scalers = scalers_},
+                                        namespace_name, name);
 }
 
 }  // namespace outrigger::controller::local

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <absl/status/status.h>
+#include <absl/status/statusor.h>
 #include <absl/time/time.h>
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +16,16 @@
 #include "host/client/plugin_directory.h"
 #include "host/client/scaler_client.h"
 #include "operator/kube/memory_api.h"
-#include "operator/local/child_process.h"
 #include "operator/local/deployment_controller.h"
 #include "operator/local/hpa_controller.h"
+#include "operator/local/local_state.h"
 #include "operator/local/manifest.h"
+#include "operator/local/plugin_processes.h"
+#include "operator/local/state_reader.h"
+#include "operator/local/step_reporter.h"
 #include "operator/reconcile/operator_core.h"
 #include "operator/runtime/metrics_sink.h"
+#include "outrigger/introspection/v1/introspection.pb.h"
 
 namespace outrigger::controller::local {
 
@@ -34,53 +38,71 @@ namespace outrigger::controller::local {
 class LocalOperator {
  public:
   struct Options {
-    std::string folder;          // of ours, 0700: plugins' sockets and logs
-    std::string plugin_bin_dir;  // where outrigger-scaler-* are
+    std::string folder;                        // of ours, 0700: plugins' sockets
+    std::string log_dir;                       // output of plugins and replicas
+    std::string plugin_bin_dir;                // where outrigger-scaler-* are
+    std::vector<host::PluginAddress> plugins;  // that run already
     absl::Duration hpa_sync_period = absl::Seconds(2);
-    // After everything was up once, ends when all targets have been at 0 for this long; infinite:
-    // never.
-    absl::Duration exit_after_idle = absl::InfiniteDuration();
+    // After something ran, ends when all targets have been at 0 for this long; absent: never.
+    std::optional<absl::Duration> exit_after_idle;
+    // Ends after this long; an error if it should have ended by exit_after_idle. Absent: never.
+    std::optional<absl::Duration> timeout;
   };
-  // One line for people: what happened, and why.
-  using Print = std::function<void(const std::string& line)>;
+  // For people. They run on the strand and should not wait.
+  struct Output {
+    std::function<void(const std::string& line)> step;   // what happened, and why
+    std::function<void(const LocalState& state)> state;  // how it is, several times a second
+  };
 
-  LocalOperator(host::Clock& clock, const host::Executor& strand, const host::Logger& log,
-                std::vector<ManifestObject> objects, Options options, Print print);
+  // INVALID_ARGUMENT: a trigger that no plugin can serve, see PlanPlugins(); INTERNAL: `folder`.
+  static absl::StatusOr<std::unique_ptr<LocalOperator>> Make(host::Clock& clock,
+                                                             const host::Executor& strand,
+                                                             const host::Logger& log,
+                                                             std::vector<ManifestObject> objects,
+                                                             Options options, Output output);
 
-  // Until Stop(), or until idle. NOT_FOUND: a plugin that a trigger needs is not in plugin_bin_dir.
+  // Until Stop(), idle or timeout. Errors: a plugin that cannot be started, an object that the API
+  // refuses; DEADLINE_EXCEEDED: see Options::timeout.
   host::Task<absl::Status> Run();
   void Stop();
 
+  // What the operator's own port answers. On the strand.
+  outrigger::introspection::v1::ListPluginsResponse ListPlugins() const;
+  outrigger::introspection::v1::ListObjectsResponse ListObjects(const std::string& namespace_name,
+                                                                const std::string& name) const;
+
  private:
-  class Metrics;
-  absl::Status StartPlugins();
+  LocalOperator(host::Clock& clock, const host::Executor& strand, const host::Logger& log,
+                std::vector<ManifestObject> objects, Options options, Output output,
+                std::vector<PluginProcesses::Plugin> plugins);
+  WorkloadFactory ProcessFactory();
+  host::Task<absl::Status> Start();
   host::Task<absl::Status> CreateObjects();
-  host::Task<absl::Status> Serve();
   host::Task<void> WaitForPlugins();
-  host::Task<void> Watch();
+  host::Task<absl::Status> Watch();
+  host::Task<void> StopInOrder();
+  // Tells what changed. True while any target has or wants replicas.
   bool Report();
 
   host::Clock& clock_;
-  const host::Executor strand_;
   const host::Logger log_;
   const std::vector<ManifestObject> objects_;
   const Options options_;
-  const Print print_;
+  const Output output_;
   kube::MemoryApi api_;
   runtime::MetricsSink metrics_;
   host::PluginDirectory directory_;
   host::ScalerClient scalers_;
+  PluginProcesses plugins_;
   reconcile::OperatorCore core_;
-  std::unique_ptr<ExternalMetrics> external_metrics_;
+  const std::unique_ptr<ExternalMetrics> external_metrics_;
   HpaController hpas_;
   DeploymentController deployments_;
+  StateReader reader_;
+  StepReporter steps_;
   host::TaskGroup tasks_;
-  host::Event stop_;
+  const host::Event stop_;
   bool stopping_ = false;
-  std::vector<std::unique_ptr<ChildProcess>> plugins_;
-  std::map<std::string, std::string> shown_;    // last line of each object
-  std::map<std::string, int64_t> replicas_;     // of each target as last shown
-  std::map<std::string, std::string> hpa_why_;  // of each HPA's last rescale
 };
 
 }  // namespace outrigger::controller::local

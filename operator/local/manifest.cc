@@ -2,60 +2,27 @@
 #include "operator/local/manifest.h"
 
 #include <absl/strings/escaping.h>
-#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
-#include <yaml-cpp/yaml.h>
+#include <absl/strings/str_join.h>
 
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
+#include <sstream>
 #include <utility>
 
-#include "host/base/status.h"
+#include "operator/api/object_reader.h"
+#include "operator/api/scaled_object.h"
+#include "operator/api/trigger_authentication.h"
+#include "operator/local/manifest_check.h"
+#include "operator/local/yaml_documents.h"
 
 namespace outrigger::controller::local {
 namespace {
 
 namespace json = boost::json;
-
-// A plain scalar is what it looks like; a quoted one is text.
-json::value ScalarToJson(const YAML::Node& node) {
-  const std::string& text = node.Scalar();
-  if (node.Tag() == "!") return json::value(text);
-  if (text == "null" || text == "~" || text.empty()) return nullptr;
-  if (text == "true" || text == "false") return text == "true";
-  int64_t integer = 0;
-  if (absl::SimpleAtoi(text, &integer)) return integer;
-  double number = 0;
-  if (absl::SimpleAtod(text, &number)) return number;
-  return json::value(text);
-}
-
-json::value ToJson(const YAML::Node& node) {
-  if (node.IsMap()) {
-    json::object object;
-    for (const auto& entry : node) object[entry.first.Scalar()] = ToJson(entry.second);
-    return object;
-  }
-  if (node.IsSequence()) {
-    json::array array;
-    for (const YAML::Node& item : node) array.push_back(ToJson(item));
-    return array;
-  }
-  return node.IsScalar() ? ScalarToJson(node) : json::value(nullptr);
-}
-
-const std::map<std::string, kube::Resource>& Kinds() {
-  static const auto* const kKinds = new std::map<std::string, kube::Resource>{
-      {"Deployment", kube::Deployments()},
-      {"ScaledObject", kube::ScaledObjects()},
-      {"TriggerAuthentication", kube::TriggerAuthentications()},
-      {"Secret", kube::Secrets()},
-      {"ConfigMap", kube::ConfigMaps()},
-  };
-  return *kKinds;
-}
 
 // The API server does this for a Secret.
 void EncodeStringData(json::object& secret) {
@@ -67,7 +34,6 @@ void EncodeStringData(json::object& secret) {
     data = given->get_object();
   }
   for (const auto& [key, value] : plain->get_object()) {
-    if (!value.is_string()) continue;
     const std::string text(value.get_string());
     data[key] = absl::Base64Escape(text);
   }
@@ -75,61 +41,183 @@ void EncodeStringData(json::object& secret) {
   secret.erase("stringData");
 }
 
-absl::StatusOr<ManifestObject> ToManifest(const std::string& where, json::value document) {
-  if (!document.is_object())
-    return absl::InvalidArgumentError(absl::StrCat(where, ": want an object"));
-  json::object& object = document.get_object();
-  const json::value* kind = object.if_contains("kind");
-  if (kind == nullptr || !kind->is_string())
-    return absl::InvalidArgumentError(absl::StrCat(where, ": kind: want a text"));
-  auto known = Kinds().find(std::string(kind->get_string()));
-  if (known == Kinds().end()) {
-    return absl::UnimplementedError(absl::StrCat(
-        where,
-        ": kind: want Deployment, ScaledObject, TriggerAuthentication, Secret or ConfigMap, got \"",
-        std::string(kind->get_string()), "\""));
-  }
-  json::value& metadata = object["metadata"];
-  if (!metadata.is_object() || !metadata.get_object().contains("name")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": metadata.name: want a name, got nothing"));
-  }
-  json::value& namespace_name = metadata.get_object()["namespace"];
-  if (!namespace_name.is_string()) namespace_name = "default";
-  if (known->first == "Secret") EncodeStringData(object);
-  ManifestObject manifest{.resource = known->second,
-                          .namespace_name = std::string(namespace_name.get_string())};
-  manifest.object = std::move(document);
-  return manifest;
+std::string TextAt(const json::value& object, const char* pointer) {
+  json::error_code ignored;
+  const json::value* value = object.find_pointer(pointer, ignored);
+  return value != nullptr && value->is_string() ? std::string(value->get_string()) : "";
 }
 
-absl::Status LoadFile(const std::string& file, std::vector<ManifestObject>& objects) {
-  std::ifstream input(file);
-  if (!input) return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
-  std::vector<YAML::Node> documents;
-  try {
-    documents = YAML::LoadAll(input);
-  } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": line ", error.mark.line + 1, ": ", error.msg));
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError("want a YAML file, got a folder");
   }
-  for (size_t i = 0; i < documents.size(); ++i) {
-    if (!documents[i] || documents[i].IsNull()) continue;
-    ASSIGN_OR_RETURN(ManifestObject object,
-                     ToManifest(absl::StrCat(file, ", document ", i + 1), ToJson(documents[i])));
-    objects.push_back(std::move(object));
-  }
-  return absl::OkStatus();
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError("want a YAML file that can be read, got none");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
+
+std::string NamesOfKinds() {
+  return absl::StrJoin(KnownKinds(), ", ", [](std::string* out, const KnownKind& known) {
+    absl::StrAppend(out, known.kind);
+  });
+}
+
+// Where something stands.
+struct Place {
+  std::string file;
+  size_t document = 0;  // from 1
+  const YamlDocument* yaml = nullptr;
+  std::string object;  // "ScaledObject default/worker"; "": not known (yet)
+};
+
+class Loader {
+ public:
+  void LoadFile(const std::string& file) {
+    std::error_code ignored;
+    const std::string canonical = std::filesystem::weakly_canonical(file, ignored).string();
+    if (!files_.insert(canonical).second) {
+      faults_.push_back(absl::StrCat(file, ": want each file once, got it twice"));
+      return;
+    }
+    const absl::StatusOr<std::string> text = ReadFile(file);
+    if (!text.ok()) return FileFault(file, text.status());
+    const absl::StatusOr<std::vector<YamlDocument>> documents = ParseYaml(*text);
+    if (!documents.ok()) return FileFault(file, documents.status());
+    bool any = false;
+    for (size_t i = 0; i < documents->size(); ++i) {
+      const YamlDocument& yaml = (*documents)[i];
+      if (yaml.value.is_null()) continue;  // nothing between two separators
+      any = true;
+      Add({.file = file, .document = i + 1, .yaml = &yaml});
+    }
+    if (!any) faults_.push_back(absl::StrCat(file, ": want at least one object, got none"));
+  }
+
+  absl::StatusOr<std::vector<ManifestObject>> Result() && {
+    // What refers to an object that is wrong itself would only repeat it.
+    if (faults_.empty()) CheckReferences();
+    if (!faults_.empty()) return absl::InvalidArgumentError(absl::StrJoin(faults_, "\n"));
+    return std::move(objects_);
+  }
+
+ private:
+  void FileFault(const std::string& file, const absl::Status& status) {
+    faults_.push_back(absl::StrCat(file, ": ", status.message()));
+  }
+
+  // `what` is "field: want …, got …".
+  void Fault(const Place& place, const std::string& what) {
+    const int line = place.yaml->LineOf(what.substr(0, what.find(": ")));
+    faults_.push_back(absl::StrCat(place.file, ", document ", place.document, ", line ", line,
+                                   place.object.empty() ? "" : ", ", place.object, ": ", what));
+  }
+
+  void Add(Place place) {
+    const json::value& value = place.yaml->value;
+    for (const std::string& fault : place.yaml->faults) Fault(place, fault);
+    if (!value.is_object()) {
+      Fault(place, absl::StrCat("the document: want an object with apiVersion and kind, got ",
+                                api::DescribeJson(value)));
+      return;
+    }
+    const KnownKind* known = FindKind(place);
+    if (known == nullptr) return;
+    const bool namespaced = known->resource().namespaced;
+    const std::string given = TextAt(value, "/metadata/namespace");
+    const std::string namespace_name = !namespaced ? "" : given.empty() ? "default" : given;
+    const std::string name = TextAt(value, "/metadata/name");
+    if (!name.empty()) {
+      place.object = absl::StrCat(known->kind, " ", namespace_name, namespaced ? "/" : "", name);
+    }
+    const std::vector<std::string> wrong = CheckManifest(known->kind, value);
+    for (const std::string& fault : wrong) Fault(place, fault);
+    if (wrong.empty()) Keep(place, *known, namespace_name);
+  }
+
+  const KnownKind* FindKind(const Place& place) {
+    const std::string kind = TextAt(place.yaml->value, "/kind");
+    const std::string api_version = TextAt(place.yaml->value, "/apiVersion");
+    for (const KnownKind& known : KnownKinds()) {
+      if (kind != known.kind) continue;
+      if (api_version == known.api_version) return &known;
+      Fault(place, absl::StrCat("apiVersion: want ", known.api_version, " for a ", known.kind,
+                                ", got ", Got(api_version)));
+      return nullptr;
+    }
+    Fault(place, absl::StrCat("kind: want one of ", NamesOfKinds(), ", got ", Got(kind)));
+    return nullptr;
+  }
+
+  static std::string Got(const std::string& text) {
+    return text.empty() ? "nothing" : absl::StrCat("\"", absl::CHexEscape(text), "\"");
+  }
+
+  void Keep(const Place& place, const KnownKind& known, const std::string& namespace_name) {
+    const std::string where = absl::StrCat(place.file, ", document ", place.document);
+    const auto [first, is_new] = where_.try_emplace(place.object, where);
+    if (!is_new) {
+      Fault(place, absl::StrCat("metadata.name: want a name that no other ", known.kind,
+                                " has, got that of ", first->second));
+      return;
+    }
+    ManifestObject manifest{.resource = known.resource(),
+                            .namespace_name = namespace_name,
+                            .object = place.yaml->value,
+                            .source = absl::StrCat(where, ", ", place.object)};
+    json::object& object = manifest.object.get_object();
+    json::object& metadata = object["metadata"].get_object();
+    metadata.erase("namespace");
+    if (!namespace_name.empty()) metadata["namespace"] = namespace_name;
+    EncodeStringData(object);
+    objects_.push_back(std::move(manifest));
+  }
+
+  void CheckReferences() {
+    for (const ManifestObject& manifest : objects_) {
+      if (!(manifest.resource == kube::ScaledObjects())) continue;
+      const absl::StatusOr<api::ScaledObject> object = api::ParseScaledObject(manifest.object);
+      if (object.ok()) CheckReferences(manifest, object->spec);
+    }
+  }
+
+  // Files are all that there is: what they do not have never comes.
+  void CheckReferences(const ManifestObject& manifest, const api::ScaledObjectSpec& spec) {
+    Refer(manifest, "spec.scaleTargetRef.name", "Deployment", manifest.namespace_name,
+          spec.scale_target_ref.name);
+    for (size_t i = 0; i < spec.triggers.size(); ++i) {
+      const std::optional<api::AuthenticationRef>& ref = spec.triggers[i].authentication_ref;
+      if (!ref) continue;
+      const std::string kind = ref->kind.empty() ? api::kTriggerAuthenticationKind : ref->kind;
+      const bool cluster = kind == api::kClusterTriggerAuthenticationKind;
+      Refer(manifest, absl::StrCat("spec.triggers[", i, "].authenticationRef.name"), kind,
+            cluster ? "" : manifest.namespace_name, ref->name);
+    }
+  }
+
+  void Refer(const ManifestObject& from, const std::string& field, const std::string& kind,
+             const std::string& namespace_name, const std::string& name) {
+    const std::string object =
+        absl::StrCat(kind, " ", namespace_name, namespace_name.empty() ? "" : "/", name);
+    if (where_.contains(object)) return;
+    faults_.push_back(absl::StrCat(from.source, ": ", field, ": want a ", kind,
+                                   " that one of the files has, got \"", name, "\""));
+  }
+
+  std::set<std::string> files_;
+  std::map<std::string, std::string> where_;  // "ScaledObject default/worker": file and document
+  std::vector<ManifestObject> objects_;
+  std::vector<std::string> faults_;
+};
 
 }  // namespace
 
 absl::StatusOr<std::vector<ManifestObject>> LoadManifests(const std::vector<std::string>& files) {
-  std::vector<ManifestObject> objects;
-  for (const std::string& file : files) RETURN_IF_ERROR(LoadFile(file, objects));
-  if (objects.empty())
-    return absl::InvalidArgumentError("-f: want files with at least one object, got none");
-  return objects;
+  Loader loader;
+  for (const std::string& file : files) loader.LoadFile(file);
+  return std::move(loader).Result();
 }
 
 }  // namespace outrigger::controller::local

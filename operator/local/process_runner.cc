@@ -114,18 +114,21 @@ void ProcessRunner::Reap(Replica& replica, size_t index) {
   if (clock_.SteadyNow() - replica.started >= options_.reset_backoff_after) {
     replica.backoff = absl::ZeroDuration();
   }
-  BackOff(replica);
-  log_.Warning("a replica ended by itself and is started again",
-               {{"replica", static_cast<int64_t>(index)},
-                {"how", *end},
-                {"after", absl::FormatDuration(replica.backoff)}});
+  BackOff(replica, index, absl::StrCat("ended by itself with ", *end));
 }
 
-void ProcessRunner::BackOff(Replica& replica) {
+void ProcessRunner::BackOff(Replica& replica, size_t index, const std::string& why) {
   replica.backoff = replica.backoff == absl::ZeroDuration()
                         ? options_.first_backoff
                         : std::min(2 * replica.backoff, options_.longest_backoff);
   replica.start_at = clock_.SteadyNow() + replica.backoff;
+  const std::string after = absl::FormatDuration(replica.backoff);
+  log_.Warning("a replica is started again",
+               {{"replica", static_cast<int64_t>(index)}, {"why", why}, {"after", after}});
+  if (options_.print) {
+    options_.print(absl::StrCat(key_.ToString(), ": replica ", index, " ", why,
+                                "; it is started again in ", after));
+  }
 }
 
 void ProcessRunner::Start(Replica& replica, size_t index) {
@@ -144,9 +147,7 @@ void ProcessRunner::Start(Replica& replica, size_t index) {
     replica.process = *std::move(process);
     return;
   }
-  BackOff(replica);
-  log_.Error("a replica cannot be started", {{"replica", static_cast<int64_t>(index)},
-                                             {"error", host::Describe(process.status())}});
+  BackOff(replica, index, absl::StrCat("cannot be started: ", process.status().message()));
 }
 
 }  // namespace outrigger::controller::local

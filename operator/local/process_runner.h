@@ -35,6 +35,8 @@ class ProcessRunner : public Workload {
  public:
   struct Options {
     std::string log_folder;  // a file per replica, "<namespace>.<name>-<n>.log"; "": no output
+    // One line for people when a replica ends by itself or cannot be started; may be empty.
+    std::function<void(const std::string& line)> print;
     absl::Duration first_backoff = absl::Seconds(1);
     absl::Duration longest_backoff = absl::Seconds(30);
     absl::Duration reset_backoff_after = absl::Minutes(1);
@@ -66,7 +68,7 @@ class ProcessRunner : public Workload {
   void Reap(Replica& replica, size_t index);
   void End(Replica& replica);
   void Start(Replica& replica, size_t index);
-  void BackOff(Replica& replica);
+  void BackOff(Replica& replica, size_t index, const std::string& why);
   host::SteadyTime NextLook() const;
 
   host::Clock& clock_;

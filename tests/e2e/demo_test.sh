@@ -20,24 +20,38 @@ leftover=$(pgrep -f "$work" | grep -v "^$$\$" || true)
 [ -z "$leftover" ] || fail "processes are left: $leftover"
 [ "$(ls "$work")" = out ] || fail "files are left: $(ls "$work")"
 
-# Each gives one line that names what is wrong, ends at once, and is no success.
-wrong() {
-  local what=$1
-  shift
-  timeout 20 "$OUTRIGGER_BIN_DIR/outriggerctl" local "$@" >"$work/out" 2>&1
+# Each gives one line for each thing that is wrong, which names it; ends at once; and is no success.
+wrong_lines() {
+  local count=$1 what=$2
+  shift 2
+  timeout 20 "$OUTRIGGER_BIN_DIR/outriggerctl" "$@" >"$work/out" 2>&1
   local code=$?
   [ $code -ne 0 ] && [ $code -ne 124 ] || fail "$what: exit code $code"
-  [ "$(wc -l <"$work/out")" -eq 1 ] || fail "$what: want one line"
-  grep -q "$what" "$work/out" || fail "want a line with: $what"
+  [ "$(wc -l <"$work/out")" -eq "$count" ] || fail "$what: want $count lines"
+  grep -qF -- "$what" "$work/out" || fail "want a line with: $what"
 }
+wrong() { wrong_lines 1 "$1" local "${@:2}"; }
+worker=examples/redis-queue/worker.yaml
 scaled=examples/redis-queue/scaledobject.yaml
-wrong 'absent.yaml: cannot be read' -f "$work/absent.yaml"
+wrong 'absent.yaml: want a YAML file that can be read, got none' -f "$work/absent.yaml"
+wrong 'want a YAML file, got a folder' -f "$work"
+: >"$work/empty.yaml"
+wrong 'empty.yaml: want at least one object, got none' -f "$work/empty.yaml"
 echo '{kind: Widget, metadata: {name: a}}' >"$work/kind.yaml"
-wrong 'document 1: kind: want Deployment' -f "$work/kind.yaml"
+wrong 'document 1, line 1: kind: want one of Deployment' -f "$work/kind.yaml"
 printf 'a: [\n' >"$work/broken.yaml"
 wrong 'broken.yaml: line' -f "$work/broken.yaml"
-sed 's/apps.v1/apps\/v9/' examples/redis-queue/worker.yaml >"$work/version.yaml"
-wrong 'apps/v9' -f "$work/version.yaml" -f "$scaled"
-wrong 'plugin redis' -f examples/redis-queue/worker.yaml -f "$scaled" --plugin-bin-dir "$work"
+sed 's/apps.v1/apps\/v9/' "$worker" >"$work/version.yaml"
+wrong 'apiVersion: want apps/v1 for a Deployment, got "apps/v9"' -f "$work/version.yaml" -f "$scaled"
+wrong 'want each file once, got it twice' -f "$worker" -f "$worker"
+sed 's/"sh"/"no-such-program"/' "$worker" >"$work/command.yaml"
+wrong 'command[0]: want a program that can be run on this machine, got "no-such-program"' -f "$work/command.yaml"
+wrong 'ScaledObject default/worker: spec.scaleTargetRef.name: want a Deployment that one of the files has' -f "$scaled"
+sed 's/maxReplicaCount: 10/maxReplicaCount: 0/; s/pollingInterval: 1/pollingInterval: 0/' "$scaled" >"$work/bounds.yaml"
+wrong_lines 3 'spec.pollingInterval: want an integer >= 1, got 0' local -f "$work/kind.yaml" -f "$worker" -f "$work/bounds.yaml"
+wrong 'wants the program of plugin redis' -f "$worker" -f "$scaled" --plugin-bin-dir "$work"
 wrong 'exit-after-idle: want a duration' -f "$scaled" --exit-after-idle soon
+wrong '--log-dir: want a folder that is there' -f "$worker" -f "$scaled" --log-dir "$work/absent"
+wrong_lines 1 'got "lokal" (did you mean local?); for help: outriggerctl --help' lokal
+wrong_lines 1 'unknown flag --file-name; for help: outriggerctl local --help' local --file-name a
 echo "the demo and its errors are as they should be"

@@ -29,7 +29,10 @@ class ProcessRunnerTest : public testing::Test {
   void StartRunner() {
     runner_ = std::make_unique<ProcessRunner>(
         clock_, host::Logger(host::MakeNullSink()), api::NamespacedName{"ns", "web"},
-        ProcessRunner::Options{.log_folder = dir_.path()}, [this] { ++changes_; });
+        ProcessRunner::Options{
+            .log_folder = dir_.path(),
+            .print = [this](const std::string& line) { printed_.push_back(line); }},
+        [this] { ++changes_; });
     boost::asio::co_spawn(executor_.executor(), runner_->Run(),
                           [this](const std::exception_ptr&) { ended_ = true; });
   }
@@ -85,6 +88,7 @@ class ProcessRunnerTest : public testing::Test {
   simulation::SeededExecutor executor_{clock_, 1};
   std::unique_ptr<ProcessRunner> runner_;
   int changes_ = 0;
+  std::vector<std::string> printed_;
   bool ended_ = false;
 };
 
@@ -122,6 +126,9 @@ TEST_F(ProcessRunnerTest, CrashedReplicasAreStartedAgainWithBackoff) {
   executor_.RunFor(absl::Milliseconds(1'800));
   EXPECT_EQ(Lines("starts").size(), 2u);
   ASSERT_TRUE(Until([&] { return Lines("starts").size() == 3; }));
+  ASSERT_GE(printed_.size(), 2u);
+  EXPECT_EQ(printed_[1],
+            "ns/web: replica 0 ended by itself with exit code 3; it is started again in 2s");
 }
 
 TEST_F(ProcessRunnerTest, WhoIgnoresSigtermIsKilledAfterTheGracePeriod) {
@@ -165,24 +172,6 @@ TEST_F(ProcessRunnerTest, ASpecThatCannotRunLeavesWhatRuns) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   executor_.RunFor(absl::Seconds(1));
   EXPECT_EQ(Counts(), "1/1");
-}
-
-TEST(ChildProcessTest, AMissingProgramIsNotFound) {
-  const auto started = ChildProcess::Start({.argv = {"/no/such/program"}});
-  EXPECT_EQ(started.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(started.status().message(), "/no/such/program: No such file or directory");
-}
-
-TEST(ChildProcessTest, TheDestructorLeavesNothing) {
-  const tests::TempDir dir;
-  pid_t pid = 0;
-  {
-    const auto started = ChildProcess::Start({.argv = {"tail", "-f", "/dev/null"}});
-    ASSERT_TRUE(started.ok()) << started.status();
-    pid = (*started)->pid();
-    EXPECT_TRUE(tests::ReadFile(absl::StrCat("/proc/", pid, "/stat")).ok());
-  }
-  EXPECT_FALSE(tests::ReadFile(absl::StrCat("/proc/", pid, "/stat")).ok());
 }
 
 }  // namespace
