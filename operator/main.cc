@@ -47,6 +47,11 @@ namespace asio = boost::asio;
 
 constexpr absl::Duration kFirstSync =
     absl::Seconds(30);  // then it is said what is missing, and waited on
+// The end of the process, in which nothing may wait for a plugin or an API server that hangs: how
+// long the leader's work may go on, then its writes, then metric reads when their grace is over.
+constexpr absl::Duration kLastWork = absl::Milliseconds(500);
+constexpr absl::Duration kLastWrites = absl::Seconds(1);
+constexpr absl::Duration kLastAnswers = absl::Milliseconds(500);
 
 // min(cores, cgroup quota, 4).
 int ThreadCount() {
@@ -137,7 +142,15 @@ class Operator {
             clock_, api_, host::Random(Seed()), log_,
             {.namespace_name = flags_.own_namespace, .identity = identity_},
             {.on_started_leading = [this] { operator_.StartLeading(); },
-             .on_stopped_leading = [this] { return operator_.StopLeading(); },
+             .on_stopped_leading =
+                 [this] {
+                   return operator_.StopLeading(stopping_ ? host::Deadline::After(clock_, kLastWork)
+                                                          : host::Deadline::Never());
+                 },
+             .writes_ended =
+                 [this] {
+                   return fenced_.WaitForWrites(host::Deadline::After(clock_, kLastWrites));
+                 },
              .on_new_leader =
                  [this](const std::string& holder) { log_.Info("leader", {{"holder", holder}}); }}),
         header_config_(clock_, api_, log_),
@@ -157,7 +170,6 @@ class Operator {
     io_.run();
     threads.clear();
     introspection_.reset();  // blocks for at most a second, so not on the core strand
-    api_.Stop();
     if (!result_.ok())
       std::fprintf(stderr, "outrigger-operator: %s\n", std::string(result_.message()).c_str());
     return result_.ok() ? 0 : 1;
@@ -188,12 +200,11 @@ class Operator {
       tasks_.Spawn(ServeWhenSynced());
       co_await stop_.Wait(clock_);
       log_.Info("stopping");
-      co_await StopInOrder();
+      co_await StopServing();
     }
     boost::system::error_code ignored;
     signals.cancel(ignored);
-    co_await StopPorts();
-    co_await directory_.Stop();
+    co_await StopTheRest();
   }
 
   absl::Status StartPlainPorts() {
@@ -255,7 +266,10 @@ class Operator {
                                        .address = flags_.bind_address,
                                        .port = flags_.metrics_api_port,
                                        .cert_file = flags_.tls_cert_file,
-                                       .key_file = flags_.tls_key_file});
+                                       .key_file = flags_.tls_key_file,
+                                       .stop_grace = kLastAnswers,
+                                       .unanswered = adapter::StatusResponse(
+                                           503, "this replica is stopping; another answers")});
       result_ = metrics_api_server_->Start();
       if (!result_.ok()) {
         stop_.NotifyAll();
@@ -279,19 +293,25 @@ class Operator {
 
   // The lease goes first, so that another replica leads at once; reads are served for the rest of
   // the grace period, each answer asking its connection to close.
-  host::Task<void> StopInOrder() {
-    const host::SteadyTime end = clock_.SteadyNow() + flags_.shutdown_grace;
+  host::Task<void> StopServing() {
+    const host::Deadline grace = host::Deadline::After(clock_, flags_.shutdown_grace);
+    stopping_ = true;
     if (serving_) metrics_api_server_->Drain();
     elector_.Stop();
     while (electing_) co_await election_ended_.Wait(clock_);
-    co_await operator_.StopLeading();
-    if (serving_) co_await clock_.SleepUntil(end);
-    header_config_.Stop();
-    operator_.Stop();
-    co_await tasks_.Join();
+    co_await operator_.StopLeading(host::Deadline::After(clock_, kLastWork));
+    if (!serving_) co_return;
+    co_await clock_.SleepUntil(grace.time());
+    co_await metrics_api_server_->EndConnections();
   }
 
-  host::Task<void> StopPorts() {
+  // Ends the calls first, and then waits for those that made them.
+  host::Task<void> StopTheRest() {
+    header_config_.Stop();
+    operator_.Stop();
+    co_await directory_.Stop();
+    api_.Stop();  // joins threads that only pass answers on: as good as at once
+    co_await tasks_.Join();
     if (metrics_api_server_) co_await metrics_api_server_->Stop();
     if (metrics_port_) co_await metrics_port_->Stop();
     if (health_) co_await health_->Stop();
@@ -324,6 +344,7 @@ class Operator {
   std::atomic<bool> synced_ = false;
   std::atomic<bool> serving_ = false;
   bool electing_ = false;
+  bool stopping_ = false;
   absl::Status result_;
 };
 
@@ -341,19 +362,20 @@ absl::StatusOr<std::unique_ptr<Operator>> MakeOperator(Flags flags) {
                                     std::move(fail_point));
 }
 
+int Complain(const absl::Status& wrong) {
+  std::fprintf(stderr, "outrigger-operator: %s\n", std::string(wrong.message()).c_str());
+  return 2;
+}
+
 int Main(int argc, char** argv) {
   absl::StatusOr<Flags> flags = ParseFlags(argc, argv);
   if (absl::IsCancelled(flags.status())) {
     std::fputs(std::string(flags.status().message()).c_str(), stdout);
     return 0;
   }
-  absl::StatusOr<std::unique_ptr<Operator>> process = absl::CancelledError();
-  if (flags.ok()) process = MakeOperator(*std::move(flags));
-  const absl::Status& wrong = flags.ok() ? process.status() : flags.status();
-  if (!wrong.ok()) {
-    std::fprintf(stderr, "outrigger-operator: %s\n", std::string(wrong.message()).c_str());
-    return 2;
-  }
+  if (!flags.ok()) return Complain(flags.status());
+  absl::StatusOr<std::unique_ptr<Operator>> process = MakeOperator(*std::move(flags));
+  if (!process.ok()) return Complain(process.status());
   return (*process)->Run();
 }
 

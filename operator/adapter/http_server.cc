@@ -39,7 +39,7 @@ constexpr uint32_t kLongestHeader = 32 * 1024;
 constexpr std::chrono::seconds kHandshakeTimeout(10);
 constexpr std::chrono::seconds kWriteTimeout(30);
 constexpr std::chrono::seconds kCloseTimeout(1);
-constexpr size_t kMostDiscarded = 256 * 1024;
+constexpr size_t kMostDiscarded = size_t{256} * 1024;
 
 // The answer to what is no HTTP request that we take; nullopt: the client just went away.
 std::optional<HttpResponse> Refusal(const boost::system::error_code& error) {
@@ -96,14 +96,21 @@ std::vector<std::string> HttpRequest::Header(absl::string_view name) const {
 
 // Kept by the server and by each of its coroutines.
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
+  // A request whose handler runs. Used on the strand of its connection.
+  struct Pending {
+    std::optional<HttpResponse> answer;
+    bool given_up = false;  // the connection is about to end: waits no longer
+    host::Event changed;
+  };
   // A connection that is open. `idle`: nobody waits for an answer on it, so it may be cut.
   struct Link {
     beast::tcp_stream& stream;
     bool idle = true;
+    std::shared_ptr<Pending> pending;  // nullptr: no handler runs for it
   };
   class OpenLink;
 
-  State(host::Executor executor, host::Clock& clock, host::Logger log, HttpHandler handler,
+  State(host::Executor executor, host::Clock& clock, const host::Logger& log, HttpHandler handler,
         Options options)
       : executor(std::move(executor)),
         clock(clock),
@@ -128,12 +135,26 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
     host::MutexLock lock(&mutex);
     return running;
   }
+  void CountHandler(int change) {
+    host::MutexLock lock(&mutex);
+    handlers += change;
+    if (handlers == 0) changed.NotifyAll();
+  }
+  int Handlers() {
+    host::MutexLock lock(&mutex);
+    return handlers;
+  }
 
   void SetIdle(Link& link, bool idle) {
     host::MutexLock lock(&mutex);
     link.idle = idle;
   }
+  void SetPending(Link& link, std::shared_ptr<Pending> pending) {
+    host::MutexLock lock(&mutex);
+    link.pending = std::move(pending);
+  }
   void Cut(bool busy_ones_too);
+  static void GiveUp(Link& link);
 
   host::Task<void> Accept();
   host::Task<void> Connection(tcp::socket socket);
@@ -142,6 +163,9 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   template <typename Stream>
   host::Task<bool> ServeOne(Stream& stream, Link& link, beast::flat_buffer& buffer,
                             std::shared_ptr<const PeerCertificate> peer);
+  host::Task<HttpResponse> Ask(Link& link, std::shared_ptr<const HttpRequest> request);
+  host::Task<void> RunHandler(std::shared_ptr<const HttpRequest> request,
+                              std::shared_ptr<Pending> pending);
   template <typename Stream>
   host::Task<void> Close(Stream& stream, Link& link);
 
@@ -160,6 +184,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 
   host::Mutex mutex;
   size_t running ABSL_GUARDED_BY(mutex) = 0;  // coroutines: the accept loop and connections
+  int handlers ABSL_GUARDED_BY(mutex) = 0;    // coroutines that answer a request
   std::set<Link*> open ABSL_GUARDED_BY(mutex);
 };
 
@@ -188,8 +213,19 @@ void HttpServer::State::Cut(bool busy_ones_too) {
   for (Link* link : open) {
     asio::post(link->stream.get_executor(), [self = shared_from_this(), link, busy_ones_too] {
       host::MutexLock again(&self->mutex);
-      if (self->open.contains(link) && (link->idle || busy_ones_too)) link->stream.cancel();
+      if (self->open.contains(link) && (link->idle || busy_ones_too)) GiveUp(*link);
     });
+  }
+}
+
+// On the strand of the connection. One that waits for its handler says so before it ends; others
+// read or write, and just end.
+void HttpServer::State::GiveUp(Link& link) {
+  if (link.pending == nullptr) {
+    link.stream.cancel();
+  } else {
+    link.pending->given_up = true;
+    link.pending->changed.NotifyAll();
   }
 }
 
@@ -256,7 +292,7 @@ host::Task<bool> HttpServer::State::ServeOne(Stream& stream, Link& link, beast::
   if (read_error && !answer) co_return false;
   SetIdle(link, false);
   link.stream.expires_never();  // the handler has its own deadline
-  if (!answer) answer = co_await handler(ToRequest(parser.get(), peer));
+  if (!answer) answer = co_await Ask(link, ToRequest(parser.get(), peer));
   // A body is not read: what follows on the connection would be taken for the next request.
   const bool keep_alive = !read_error && parser.is_done() && parser.get().keep_alive() &&
                           !answer->close && !draining && !stopping;
@@ -266,6 +302,29 @@ host::Task<bool> HttpServer::State::ServeOne(Stream& stream, Link& link, beast::
   auto [write_error, size_written] = co_await http::async_write(stream, message, kUseTuple);
   SetIdle(link, true);
   co_return keep_alive && !write_error;
+}
+
+// The handler is a coroutine of its own, on the strand of the connection, so that a connection that
+// ends need not wait for it.
+host::Task<HttpResponse> HttpServer::State::Ask(Link& link,
+                                                std::shared_ptr<const HttpRequest> request) {
+  const auto pending = std::make_shared<Pending>();
+  SetPending(link, pending);
+  CountHandler(1);
+  asio::co_spawn(link.stream.get_executor(), RunHandler(std::move(request), pending),
+                 asio::detached);  // counted: Stop() waits
+  while (!pending->answer && !pending->given_up) co_await pending->changed.Wait(clock);
+  SetPending(link, nullptr);
+  if (!pending->answer) co_return options.unanswered;
+  co_return *std::move(pending->answer);
+}
+
+host::Task<void> HttpServer::State::RunHandler(std::shared_ptr<const HttpRequest> request,
+                                               std::shared_ptr<Pending> pending) {
+  std::shared_ptr<State> self = shared_from_this();
+  pending->answer = co_await handler(std::move(request));
+  pending->changed.NotifyAll();
+  CountHandler(-1);
 }
 
 // Closes our direction first and reads what the client still sends: closed with unread bytes, the
@@ -286,9 +345,9 @@ host::Task<void> HttpServer::State::Close(Stream& stream, Link& link) {
   }
 }
 
-HttpServer::HttpServer(host::Executor executor, host::Clock& clock, host::Logger log,
+HttpServer::HttpServer(host::Executor executor, host::Clock& clock, const host::Logger& log,
                        HttpHandler handler, Options options)
-    : state_(std::make_shared<State>(std::move(executor), clock, std::move(log), std::move(handler),
+    : state_(std::make_shared<State>(std::move(executor), clock, log, std::move(handler),
                                      std::move(options))) {}
 
 HttpServer::~HttpServer() = default;
@@ -325,6 +384,12 @@ uint16_t HttpServer::port() const { return state_->port; }
 void HttpServer::Drain() { state_->draining = true; }
 
 host::Task<void> HttpServer::Stop() {
+  std::shared_ptr<State> state = state_;
+  co_await EndConnections();
+  while (state->Handlers() > 0) co_await state->changed.Wait(state->clock);
+}
+
+host::Task<void> HttpServer::EndConnections() {
   std::shared_ptr<State> state = state_;
   state->stopping = true;
   asio::post(state->acceptor.get_executor(), [state] {

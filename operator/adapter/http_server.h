@@ -56,10 +56,14 @@ class HttpServer {
     // Longer than the 90 s of Go's clients, so that they close an idle connection and not we, just
     // when a request comes.
     absl::Duration idle_timeout = absl::Seconds(120);
-    absl::Duration stop_grace = absl::Seconds(3);  // see Stop()
+    absl::Duration stop_grace = absl::Seconds(3);  // see EndConnections()
+    HttpResponse unanswered = {.code = 503,        // what those get who then still wait
+                               .body = "the server is stopping\n",
+                               .content_type = "text/plain",
+                               .close = true};
   };
-  HttpServer(host::Executor executor, host::Clock& clock, host::Logger log, HttpHandler handler,
-             Options options);
+  HttpServer(host::Executor executor, host::Clock& clock, const host::Logger& log,
+             HttpHandler handler, Options options);
   ~HttpServer();
 
   // Binds and serves. INVALID_ARGUMENT: address or certificate; UNAVAILABLE: the port is taken.
@@ -68,8 +72,11 @@ class HttpServer {
   // Serves on, but every answer closes its connection: so that clients go elsewhere before we end.
   void Drain();
   // Accepts nothing more and ends idle connections at once; those whose request is being answered
-  // after their answer, or after `stop_grace`. Returns when none is left and no handler runs. Must
-  // have returned before the server goes.
+  // after their answer or, after `stop_grace`, with `unanswered`. Returns when none is left, soon
+  // after that at the latest; handlers whose answer nobody waits for may still run.
+  host::Task<void> EndConnections();
+  // The same, and returns when no handler runs: whoever wants that soon ends what they wait for
+  // first. Must have returned before the server goes.
   host::Task<void> Stop();
 
  private:

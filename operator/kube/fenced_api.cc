@@ -25,6 +25,28 @@ bool IsNotLeader(const absl::Status& status) {
   return status.GetPayload(kNotLeaderUrl).has_value();
 }
 
+// Counts a write from before the fence is asked, so that whoever has closed it sees each that
+// passed.
+class FencedApi::UnderWay {
+ public:
+  explicit UnderWay(FencedApi& api) : api_(api) { ++api_.under_way_; }
+  ~UnderWay() {
+    if (--api_.under_way_ == 0) api_.ended_.Notify();
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+ private:
+  FencedApi& api_;
+};
+
+host::Task<bool> FencedApi::WaitForWrites(host::Deadline deadline) {
+  while (under_way_ > 0 && !deadline.Expired(clock_)) {
+    co_await ended_.WaitUntil(clock_, deadline.time());
+  }
+  co_return under_way_ == 0;
+}
+
 absl::Status FencedApi::Fence(absl::string_view verb, const Resource& resource,
                               host::Deadline& deadline) {
   if (IsReview(resource)) return absl::OkStatus();
@@ -77,6 +99,7 @@ host::Task<absl::StatusOr<json::value>> FencedApi::Create(Resource resource,
                                                           std::string namespace_name,
                                                           json::value object, WriteOptions options,
                                                           host::Deadline deadline) {
+  const UnderWay under_way(*this);
   CO_RETURN_IF_ERROR(Fence("create", resource, deadline));
   absl::StatusOr<json::value> made =
       co_await api_.Create(std::move(resource), std::move(namespace_name), std::move(object),
@@ -89,6 +112,7 @@ host::Task<absl::StatusOr<json::value>> FencedApi::Update(Resource resource,
                                                           std::string name, json::value object,
                                                           WriteOptions options,
                                                           host::Deadline deadline) {
+  const UnderWay under_way(*this);
   CO_RETURN_IF_ERROR(Fence("update", resource, deadline));
   absl::StatusOr<json::value> updated =
       co_await api_.Update(std::move(resource), std::move(namespace_name), std::move(name),
@@ -101,6 +125,7 @@ host::Task<absl::StatusOr<json::value>> FencedApi::Patch(Resource resource,
                                                          std::string name, PatchType type,
                                                          json::value patch, WriteOptions options,
                                                          host::Deadline deadline) {
+  const UnderWay under_way(*this);
   CO_RETURN_IF_ERROR(Fence("patch", resource, deadline));
   absl::StatusOr<json::value> patched =
       co_await api_.Patch(std::move(resource), std::move(namespace_name), std::move(name), type,
@@ -111,6 +136,7 @@ host::Task<absl::StatusOr<json::value>> FencedApi::Patch(Resource resource,
 host::Task<absl::Status> FencedApi::Delete(Resource resource, std::string namespace_name,
                                            std::string name, DeleteOptions options,
                                            host::Deadline deadline) {
+  const UnderWay under_way(*this);
   CO_RETURN_IF_ERROR(Fence("delete", resource, deadline));
   absl::Status deleted = co_await api_.Delete(std::move(resource), std::move(namespace_name),
                                               std::move(name), std::move(options), deadline);

@@ -4,10 +4,12 @@
 #include <absl/status/status.h>
 #include <absl/strings/string_view.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
 #include "host/base/clock.h"
+#include "host/base/event.h"
 #include "operator/kube/api.h"
 
 namespace outrigger::controller::kube {
@@ -61,13 +63,21 @@ class FencedApi : public Api {
                                  WatchOptions options, std::function<void(WatchEvent)> on_event,
                                  host::Deadline stop) override;
 
+  // Waits until no write is under way; false: some still are at the deadline. For whoever closes
+  // the fence and wants to be sure that nothing comes after. One waiter at a time.
+  host::Task<bool> WaitForWrites(host::Deadline deadline);
+
  private:
+  class UnderWay;
+
   // Brings `deadline` forward, or says why the write may not be sent.
   absl::Status Fence(absl::string_view verb, const Resource& resource, host::Deadline& deadline);
 
   host::Clock& clock_;
   Api& api_;
   const std::function<host::SteadyTime()> writes_end_;
+  std::atomic<int> under_way_ = 0;
+  host::Event ended_;
 };
 
 // Whether FencedApi refused: the work is another's now, and there is nothing to retry.

@@ -94,7 +94,10 @@ host::Task<void> LeaderElector::StopLeading(End why) {
   if (why == End::kLost) co_return;
   const bool held = MayWrite();
   SetLeading(false);
-  if (held) co_await Release();
+  bool ended = true;
+  if (callbacks_.writes_ended) ended = co_await callbacks_.writes_ended();
+  if (!ended) log_.Warning("lease not released: writes are under way; it ends by itself");
+  if (held && ended) co_await Release();
 }
 
 host::Task<void> LeaderElector::Release() {

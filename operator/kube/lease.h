@@ -53,6 +53,9 @@ class LeaderElector {
     // Awaited before the lease is released or contended for again: ends the work of the leader.
     // After a Stop() the lease is still held meanwhile, so the last writes may be done.
     std::function<host::Task<void>()> on_stopped_leading;
+    // After a Stop(), awaited once no write may begin any more: whether all that began have ended.
+    // False: the lease is not released, for they might come after another's. Empty: they have.
+    std::function<host::Task<bool>()> writes_ended;
     std::function<void(const std::string& holder)> on_new_leader;  // also of ourselves
   };
 

@@ -194,7 +194,7 @@ host::Task<absl::Status> LocalOperator::CreateObjects() {
 // Nobody decides any more, then nobody scales, then the processes go.
 host::Task<void> LocalOperator::StopInOrder() {
   hpas_.Stop();
-  co_await core_.StopLeading();
+  co_await core_.StopLeading(host::Deadline::Never());
   deployments_.Stop();
   core_.Stop();
   plugins_.Stop();

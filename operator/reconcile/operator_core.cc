@@ -78,7 +78,7 @@ absl::Status OperatorCore::MayWrite() const {
 
 host::Task<void> OperatorCore::Run() {
   co_await informers_.Run();
-  co_await StopLeading();
+  co_await StopLeading(host::Deadline::Never());
   co_await tasks_.Join();
 }
 
@@ -113,13 +113,15 @@ host::Task<void> OperatorCore::RunTerm(std::shared_ptr<LeaderTerm> term) {
   term_ended_.NotifyAll();
 }
 
-host::Task<void> OperatorCore::StopLeading() {
+host::Task<void> OperatorCore::StopLeading(host::Deadline patience) {
   if (term_ != nullptr) {
     term_->Stop();
     term_ = nullptr;
     p_.metrics.Leading(false);
   }
-  while (term_running_) co_await term_ended_.Wait(p_.clock);
+  while (term_running_ && !patience.Expired(p_.clock)) {
+    co_await term_ended_.WaitUntil(p_.clock, patience.time());
+  }
 }
 
 void OperatorCore::EnqueueAll() {

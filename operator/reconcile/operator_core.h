@@ -63,9 +63,10 @@ class OperatorCore {
   }
   bool Synced() const { return informers_.Synced(); }
 
-  // Leading begins and ends; StopLeading() returns when nothing of the term runs any more.
+  // Leading begins and ends. StopLeading() returns when nothing of the term runs any more; or, with
+  // work that still waits for a plugin, when its patience is over: then writes must be fenced off.
   void StartLeading();
-  host::Task<void> StopLeading();
+  host::Task<void> StopLeading(host::Deadline patience);
   bool leading() const { return term_ != nullptr; }
 
   polling::MetricSource& metric_source() { return source_; }

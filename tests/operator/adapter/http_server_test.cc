@@ -315,6 +315,42 @@ TEST_F(HttpServerTest, StopLetsAnAnswerUnderWayArrive) {
   stopped.get();
 }
 
+TEST_F(HttpServerTest, WhoeverStillWaitsAfterTheGraceIsToldThatTheServerStops) {
+  for (bool tls : {false, true}) {
+    Start(tls, {.stop_grace = absl::Milliseconds(200)});
+    const std::unique_ptr<HttpClient> client = Connect(tls);
+    const int before = waiting_;
+    ASSERT_TRUE(client->Send("GET /wait HTTP/1.1\r\n\r\n").ok());
+    ASSERT_TRUE(WaitFor([&] { return waiting_ == before + 1; }, absl::Seconds(10),
+                        "a waiting request", [&] { return absl::StrCat(waiting_.load()); })
+                    .ok());
+    // Though the handler goes on.
+    threads_.Run(threads_.strand(), server_->EndConnections());
+    const absl::StatusOr<HttpAnswer> answer = client->Receive();
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->code, 503);
+    EXPECT_EQ(answer->body, "the server is stopping\n");
+    EXPECT_EQ(answer->headers.at("connection"), "close");
+    EXPECT_TRUE(client->ServerCloses());
+    StopServer();
+  }
+}
+
+TEST_F(HttpServerTest, StopReturnsWhenNoHandlerRunsAnyMore) {
+  Start(/*tls=*/false, {.stop_grace = absl::ZeroDuration()});
+  const std::unique_ptr<HttpClient> client = Connect(/*tls=*/false);
+  ASSERT_TRUE(client->Send("GET /wait HTTP/1.1\r\n\r\n").ok());
+  ASSERT_TRUE(WaitFor([&] { return waiting_ == 1; }, absl::Seconds(10), "a waiting request",
+                      [&] { return absl::StrCat(waiting_.load()); })
+                  .ok());
+  std::future<void> stopped =
+      std::async(std::launch::async, [&] { threads_.Run(threads_.strand(), server_->Stop()); });
+  EXPECT_EQ(client->Receive()->code, 503);
+  EXPECT_NE(stopped.wait_for(std::chrono::milliseconds(50)), std::future_status::ready);
+  release_.NotifyAll();
+  stopped.get();
+}
+
 struct BadStart {
   const char* name;
   HttpServer::Options options;

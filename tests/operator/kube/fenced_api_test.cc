@@ -84,6 +84,24 @@ TEST_F(FencedApiTest, WriteEndsBeforeTheLeaseDoes) {
   EXPECT_FALSE(IsNotLeader(status));
 }
 
+TEST_F(FencedApiTest, WhoeverClosesTheFenceCanWaitForTheWritesThatPassedIt) {
+  cluster_.faults.before_call = [](const MemoryCall&) -> FaultInjector::Fault {
+    return {.delay = absl::Seconds(2)};
+  };
+  LeaseFor(absl::Seconds(14));
+  const boost::json::value object = {
+      {"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "a"}}}};
+  std::optional<absl::StatusOr<boost::json::value>> made;
+  cluster_.SpawnInto(api_.Create(ConfigMaps(), "ns", object, {}, In(absl::Seconds(5))), made);
+  cluster_.RunFor(absl::Milliseconds(1));
+  writes_end_ = host::SteadyTime::InfinitePast();
+  EXPECT_FALSE(cluster_.Await(api_.WaitForWrites(In(absl::Seconds(1)))));
+  EXPECT_TRUE(cluster_.Await(api_.WaitForWrites(In(absl::Seconds(5)))));
+  ASSERT_TRUE(made.has_value());
+  EXPECT_TRUE(made->ok()) << made->status();
+  EXPECT_TRUE(cluster_.Await(api_.WaitForWrites(In(absl::ZeroDuration())))) << "none is left";
+}
+
 TEST_F(FencedApiTest, ShorterDeadlineStays) {
   cluster_.faults.before_call = [](const MemoryCall&) -> FaultInjector::Fault {
     return {.delay = absl::Seconds(10)};

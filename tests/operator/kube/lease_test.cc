@@ -24,8 +24,14 @@ struct Replica {
                 {.namespace_name = "ns", .name = "lease", .identity = identity},
                 {.on_started_leading = [this] { told.push_back("started"); },
                  .on_stopped_leading = [this, &cluster] { return Wind(cluster); },
+                 .writes_ended = [this] { return WritesEnded(); },
                  .on_new_leader =
                      [this](const std::string& holder) { told.push_back("leader " + holder); }}) {}
+
+  host::Task<bool> WritesEnded() {
+    EXPECT_FALSE(elector.MayWrite()) << "a write could begin while we wait for the last ones";
+    co_return writes_ended;
+  }
 
   host::Task<void> Wind(MemoryCluster& cluster) {
     could_write_while_stopping = elector.MayWrite();
@@ -36,6 +42,7 @@ struct Replica {
   std::vector<std::string> told;
   std::optional<bool> could_write_while_stopping;
   absl::Duration winding_down;
+  bool writes_ended = true;
   LeaderElector elector;
 };
 
@@ -154,6 +161,20 @@ TEST_F(LeaseTest, ReleasedLeaseIsHeldWhileTheLeadersWorkEnds) {
 }
 
 // Case B071: the outage ends the leadership, not the process, and no replica leads twice.
+// A write that is under way could be done after the next leader's.
+TEST_F(LeaseTest, LeaseIsNotReleasedWhileAWriteIsUnderWay) {
+  Replica& a = Start("a");
+  a.writes_ended = false;
+  ASSERT_TRUE(WaitUntilLeads(a));
+  Replica& b = Start("b");
+  a.elector.Stop();
+  cluster_.RunFor(absl::Seconds(10));
+  EXPECT_FALSE(a.elector.leading());
+  EXPECT_FALSE(b.elector.leading());
+  EXPECT_EQ(Record().holder, "a");
+  EXPECT_TRUE(WaitUntilLeads(b, absl::Seconds(10)));
+}
+
 TEST_F(LeaseTest, LeaderThatCannotRenewStopsBeforeTheLeaseEndsAndLeadsAgainAfterwards) {
   Replica& a = Start("a");
   ASSERT_TRUE(WaitUntilLeads(a));
