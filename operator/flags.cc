@@ -114,6 +114,9 @@ absl::StatusOr<Flags> ParseFlags(int argc, char** argv) {
   Add(app, "log-format", flags.log_format, "json or text");
   Add(app, "namespace", flags.own_namespace, "our own namespace");
   Add(app, "identity", flags.identity, "our name in the Lease; none: made from the host name");
+  Add(app, "pod-name", flags.pod_name,
+      "our own Pod, labelled outrigger.dev/serving=true while it answers metric reads; none: no "
+      "label");
   Add(app, "bind-address", flags.bind_address,
       "IP address of the metrics API, /metrics and the health checks");
   Add(app, "metrics-api-port", flags.metrics_api_port, "port of the metrics API (HTTPS)");

@@ -36,6 +36,7 @@ struct Flags {
   std::string own_namespace =
       "outrigger";       // --namespace; of the Lease, the Services and cluster-wide Secrets
   std::string identity;  // --identity; "" = host name and a random part
+  std::string pod_name;  // --pod-name; "" = not in a Pod, or one that needs no serving label
   std::string bind_address = "0.0.0.0";
   uint16_t metrics_api_port = 6443;
   uint16_t metrics_port = 8080;

@@ -37,6 +37,7 @@
 #include "operator/kube/fenced_api.h"
 #include "operator/kube/http_api.h"
 #include "operator/kube/lease.h"
+#include "operator/kube/serving_label.h"
 #include "operator/reconcile/operator_core.h"
 #include "operator/runtime/prometheus_metrics.h"
 
@@ -153,6 +154,7 @@ class Operator {
                  },
              .on_new_leader =
                  [this](const std::string& holder) { log_.Info("leader", {{"holder", holder}}); }}),
+        serving_label_(clock_, api_, log_, flags_.own_namespace, flags_.pod_name),
         header_config_(clock_, api_, log_),
         authorizer_(clock_, api_, {}),
         metrics_api_(core_, clock_, header_config_, authorizer_, operator_.metric_source(),
@@ -276,6 +278,7 @@ class Operator {
         co_return;
       }
       serving_ = true;
+      tasks_.Spawn(serving_label_.Put());
     }
     log_.Info("serving", {{"metricsApiPort", serving_ ? metrics_api_server_->port() : 0},
                           {"healthPort", health_->port()},
@@ -291,12 +294,14 @@ class Operator {
     election_ended_.NotifyAll();
   }
 
-  // The lease goes first, so that another replica leads at once; reads are served for the rest of
-  // the grace period, each answer asking its connection to close.
+  // The lease goes first, so that another replica leads at once, and the label by which reads come
+  // to us. Those that still come are answered for the rest of the grace period, each answer asking
+  // its connection to close.
   host::Task<void> StopServing() {
     const host::Deadline grace = host::Deadline::After(clock_, flags_.shutdown_grace);
     stopping_ = true;
     if (serving_) metrics_api_server_->Drain();
+    tasks_.Spawn(serving_label_.Remove(grace));
     elector_.Stop();
     while (electing_) co_await election_ended_.Wait(clock_);
     co_await operator_.StopLeading(host::Deadline::After(clock_, kLastWork));
@@ -330,6 +335,7 @@ class Operator {
   kube::FencedApi fenced_;
   reconcile::OperatorCore operator_;
   kube::LeaderElector elector_;
+  kube::ServingLabel serving_label_;
   adapter::RequestHeaderConfigLoader header_config_;
   adapter::Authorizer authorizer_;
   adapter::MetricsApi metrics_api_;

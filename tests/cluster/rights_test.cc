@@ -70,6 +70,11 @@ TEST(RightsTest, OperatorMayDoExactlyWhatIsNamed) {
   EXPECT_EQ(RightsIn("default"), kRightsEverywhere);
 }
 
+TEST(RightsTest, OperatorMayLabelPodsInItsOwnNamespaceOnly) {
+  EXPECT_THAT(RightsIn("outrigger"), HasSubstr("\npods: get list watch patch\n"));
+  EXPECT_THAT(RightsIn("kube-system"), HasSubstr("\npods: get list watch\n"));
+}
+
 TEST(RightsTest, OperatorMayWriteLeasesInItsOwnNamespaceOnly) {
   constexpr char kLeases[] =
       "leases.coordination.k8s.io: get list watch create update patch delete";
