@@ -39,10 +39,11 @@ absl::StatusOr<std::unique_ptr<Process>> StartPlugin(const PluginDir& dir,
   return Process::Start(std::move(options));
 }
 
-absl::StatusOr<std::string> OperatorProcess::HttpGet(uint16_t port, const std::string& path) {
+absl::StatusOr<std::string> OperatorProcess::HttpGet(uint16_t port, const std::string& path,
+                                                     const std::string& address) {
   ASSIGN_OR_RETURN(const CommandResult result,
                    RunCommand({.argv = {"curl", "-sS", "-m", "5", "-w", "\n%{http_code}",
-                                        absl::StrCat("http://127.0.0.1:", port, path)}},
+                                        absl::StrCat("http://", address, ":", port, path)}},
                               "", absl::Seconds(10)));
   const size_t cut = result.stdout_text.rfind('\n');
   if (!result.ok() || cut == std::string::npos) return absl::UnavailableError(result.Describe());
@@ -56,7 +57,7 @@ absl::Status OperatorProcess::WaitUntilReady(absl::Duration timeout) {
   absl::Status last;
   const absl::Status waited = WaitFor(
       [&] {
-        last = HttpGet(health_port_, "/readyz?verbose").status();
+        last = HttpGet(health_port_, "/readyz?verbose", address_).status();
         return last.ok() || !process_->Running();
       },
       timeout, "the operator is ready", [&] { return host::Describe(last); });
@@ -64,6 +65,11 @@ absl::Status OperatorProcess::WaitUntilReady(absl::Duration timeout) {
   return absl::UnavailableError(
       absl::StrCat("the operator is not ready: ", host::Describe(waited.ok() ? last : waited), "\n",
                    process_->OutputTail()));
+}
+
+bool OperatorProcess::Leads() const {
+  const absl::StatusOr<std::string> metrics = HttpGet(metrics_port_, "/metrics", address_);
+  return metrics.ok() && metrics->find("\noutrigger_leader 1") != std::string::npos;
 }
 
 std::string OperatorProcess::Log() const { return ReadTail(dir_.File("operator.log")); }
@@ -76,6 +82,7 @@ absl::StatusOr<std::unique_ptr<OperatorProcess>> OperatorProcess::Start(Options 
       const KeyFiles serving,
       options.plane.pki().Issue(absl::StrCat("serving-", options.name),
                                 {.dns_names = {ControlPlane::kMetricsServerName, "localhost"}}));
+  started->address_ = options.address;
   started->metrics_api_port_ =
       options.metrics_api_port != 0 ? options.metrics_api_port : FreePort();
   started->metrics_port_ = FreePort();
@@ -85,7 +92,7 @@ absl::StatusOr<std::unique_ptr<OperatorProcess>> OperatorProcess::Start(Options 
   process.argv = {OurProgram("outrigger-operator"),
                   "--kubeconfig=" + kubeconfig,
                   "--plugin-dir=" + options.plugin_dir,
-                  "--bind-address=127.0.0.1",
+                  "--bind-address=" + options.address,
                   "--identity=" + options.name,
                   "--tls-cert-file=" + serving.certificate,
                   "--tls-key-file=" + serving.key,

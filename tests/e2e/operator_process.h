@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Process>> StartPlugin(const PluginDir& dir,
                                                      std::vector<std::string> arguments = {});
 
 // outrigger-operator as a real process, under the token of the shipped ServiceAccount, on free
-// ports of 127.0.0.1.
+// ports of 127.0.0.1 or of another address of this machine.
 class OperatorProcess {
  public:
   struct Options {
@@ -47,7 +47,8 @@ class OperatorProcess {
     std::string name = "operator";       // of its files, and its identity in the Lease
     std::vector<std::string> arguments;  // more of its command line
     std::map<std::string, std::string> env;
-    uint16_t metrics_api_port = 0;  // 0: a free one
+    std::string address = "127.0.0.1";  // that its ports are bound to
+    uint16_t metrics_api_port = 0;      // 0: a free one
     bool wait_until_ready = true;
   };
   static absl::StatusOr<std::unique_ptr<OperatorProcess>> Start(Options options);
@@ -57,15 +58,20 @@ class OperatorProcess {
   uint16_t metrics_port() const { return metrics_port_; }
   uint16_t health_port() const { return health_port_; }
   uint16_t grpc_port() const { return grpc_port_; }
+  const std::string& address() const { return address_; }
+  // Whether it says that it is the leader; false when it does not answer.
+  bool Leads() const;
   // What it logged so far.
   std::string Log() const;
-  // GET http://127.0.0.1:port/path; the body, or FAILED_PRECONDITION with the code.
-  static absl::StatusOr<std::string> HttpGet(uint16_t port, const std::string& path);
+  // GET http://address:port/path; the body, or FAILED_PRECONDITION with the code.
+  static absl::StatusOr<std::string> HttpGet(uint16_t port, const std::string& path,
+                                             const std::string& address = "127.0.0.1");
   absl::Status WaitUntilReady(absl::Duration timeout = absl::Seconds(30));
 
  private:
   TempDir dir_;
   std::unique_ptr<Process> process_;
+  std::string address_;
   uint16_t metrics_api_port_ = 0;
   uint16_t metrics_port_ = 0;
   uint16_t health_port_ = 0;
