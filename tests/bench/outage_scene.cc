@@ -39,6 +39,7 @@ constexpr int kReaders = 4;
 std::vector<ObjectSpec> Objects(const std::string& prefix, const std::string& type, int count,
                                 const std::string& script) {
   std::vector<ObjectSpec> objects;
+  objects.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     objects.push_back({.name = absl::StrCat(prefix, "-", i),
                        .trigger_type = type,
@@ -136,6 +137,7 @@ class StoppedPluginScene {
   absl::Status Read(HttpLoad& load, const std::vector<ObjectSpec>& objects,
                     std::vector<double>& latencies_ms) {
     std::vector<HttpRequest> reads;
+    reads.reserve(objects.size());
     for (const ObjectSpec& object : objects) reads.push_back(stage_->MetricRead(object));
     const LoadResult result = load.Repeat(reads, kReadSlice);
     latencies_ms.insert(latencies_ms.end(), result.latencies_ms.begin(), result.latencies_ms.end());
@@ -191,7 +193,7 @@ absl::StatusOr<HungEntryFigures> RunHungEntryScene() {
   return HungEntryFigures{
       .entries_per_batch = static_cast<double>(after.reads() - before.reads()) / batches,
       .answers = static_cast<int>(until_decided.size()),
-      .until_decided_max_ms = Percentile(until_decided, 100)};
+      .until_decided_p99_ms = Percentile(until_decided, 99)};
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ int NewSocket() {
 
 bool Connects(int fd, uint16_t port) {
   const sockaddr_in address = Loopback(port);
-  (void)connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const int connected = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  Must(connected == 0 || errno == EINPROGRESS, "connect");
   pollfd wait = {.fd = fd, .events = POLLOUT, .revents = 0};
   return poll(&wait, 1, kConnectMilliseconds) == 1;
 }
