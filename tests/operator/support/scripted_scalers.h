@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/base/clock.h"
@@ -48,7 +49,9 @@ class ScriptedScalers : public host::ScalerService {
     scripts_[name].values.begin()->second = value;
     scripts_[name].error = absl::OkStatus();
   }
-  void SetError(const std::string& name, absl::Status error) { scripts_[name].error = error; }
+  void SetError(const std::string& name, absl::Status error) {
+    scripts_[name].error = std::move(error);
+  }
 
   // Types are open (all metadata is sent) unless a schema was set.
   void Connect(const std::string& plugin, const std::vector<std::string>& types);
