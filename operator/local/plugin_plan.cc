@@ -36,6 +36,7 @@ class Planner {
   absl::StatusOr<std::vector<PluginProcesses::Plugin>> Result() && {
     if (!faults_.empty()) return absl::InvalidArgumentError(absl::StrJoin(faults_, "\n"));
     std::vector<PluginProcesses::Plugin> plugins;
+    plugins.reserve(programs_.size());
     for (const auto& [name, program] : programs_) {
       plugins.push_back({.name = name,
                          .argv = {program, "--listen-socket",
