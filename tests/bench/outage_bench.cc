@@ -34,8 +34,8 @@ absl::Status BenchHungEntry(Report& report) {
   ASSIGN_OR_RETURN(const HungEntryFigures figures, HangAnEntry());
   Add(report, "one of 200 hangs: entries per batch", "", figures.entries_per_batch, "200");
   Add(report, "one of 200 hangs: answers of the others that were seen", "", figures.answers);
-  Add(report, "one of 200 hangs: from an answer to its decision, p99", "ms",
-      figures.until_decided_p99_ms, "<= 100");
+  Add(report, "one of 200 hangs: from an answer to its decision, slowest", "ms",
+      figures.until_decided_max_ms, "<= 100");
   return absl::OkStatus();
 }
 

@@ -27,6 +27,9 @@ constexpr int kLateObjects = 3;
 constexpr int kPollingSeconds = 5;
 constexpr absl::Duration kPolling = absl::Seconds(kPollingSeconds);
 constexpr absl::Duration kBetweenLooks = absl::Seconds(2);
+// Introspection tells the last decision only. A look this soon after an answer sees the one that
+// the answer led to, not that of a reconcile that came later.
+constexpr absl::Duration kBetweenQuickLooks = absl::Milliseconds(50);
 constexpr absl::Duration kUntilReads = absl::Seconds(15);
 constexpr absl::Duration kReadSlice = absl::Seconds(2);
 constexpr int kReadSlices = 4;
@@ -63,12 +66,12 @@ absl::Status AnswerWithTheTime(tests::ScriptedPlugin& plugin, const std::string&
   return plugin.Set(script, behaviour);
 }
 
-absl::Status LookUntil(AnswerWatch& watch, absl::Time end) {
+absl::Status LookUntil(AnswerWatch& watch, absl::Time end, absl::Duration between = kBetweenLooks) {
   while (true) {
     RETURN_IF_ERROR(watch.Look());
     const absl::Duration left = end - absl::Now();
     if (left <= absl::ZeroDuration()) return absl::OkStatus();
-    absl::SleepFor(std::min(left, kBetweenLooks));
+    absl::SleepFor(std::min(left, between));
   }
 }
 
@@ -183,8 +186,8 @@ absl::StatusOr<HungEntryFigures> RunHungEntryScene() {
   for (int i = 0; i < kBatches; ++i) {
     SleepUntilAllAreDue(stage->controller());
     // Until the hung entry has timed out (after 3 s), and before the next poll.
-    absl::SleepFor(kPolling - absl::Seconds(1));
-    RETURN_IF_ERROR(watch.Look());
+    RETURN_IF_ERROR(
+        LookUntil(watch, absl::Now() + kPolling - absl::Seconds(1), kBetweenQuickLooks));
   }
   const test::v1::CallsResponse after = plugin->Calls("");
 
@@ -193,7 +196,7 @@ absl::StatusOr<HungEntryFigures> RunHungEntryScene() {
   return HungEntryFigures{
       .entries_per_batch = static_cast<double>(after.reads() - before.reads()) / batches,
       .answers = static_cast<int>(until_decided.size()),
-      .until_decided_p99_ms = Percentile(until_decided, 99)};
+      .until_decided_max_ms = Percentile(until_decided, 100)};
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct HungEntryFigures {
   double entries_per_batch = 0;  // as the plugin saw them; a read between the polls lowers it
   // Of the other 199: from the plugin's answer to the operator's decision.
   int answers = 0;
-  double until_decided_p99_ms = 0;
+  double until_decided_max_ms = 0;
 };
 // Takes about 45 s.
 absl::StatusOr<HungEntryFigures> HangAnEntry();
