@@ -105,8 +105,7 @@ TEST_F(PrometheusMetricsTest, TheControlLoopCanBeTakenApart) {
           "outrigger_loop_step_duration_seconds_count{step=\"write\"} 0\n",
           "outrigger_status_conflicts_total 1\n",
           "outrigger_informer_synced{resource=\"scaledobjects.keda.sh\"} 1\n",
-          R"(rest_client_requests_total{code="409",method="patch",resource="scaledobjects.keda.sh"})"
-          " 1\n",
+          "rest_client_requests_total{code=\"409\",method=\"patch\",resource=\"scaledobjects.keda.sh\"} 1\n",
           "rest_client_requests_total{code=\"error\",method=\"get\",resource=\"secrets\"} 1\n",
           "rest_client_request_duration_seconds_count{resource=\"secrets\",verb=\"get\"} 1\n",
           "outrigger_leader 1\n",

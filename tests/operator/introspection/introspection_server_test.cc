@@ -37,9 +37,9 @@ class IntrospectionServerTest : public testing::Test {
     StopCore();
   }
 
-  absl::Status Start(IntrospectionServer::Options options) {
+  absl::Status Start(const IntrospectionServer::Options& options) {
     absl::StatusOr<std::unique_ptr<IntrospectionServer>> server = IntrospectionServer::Start(
-        std::move(options), core_.get_executor(), clock_,
+        options, core_.get_executor(), clock_,
         [this] {
           answered_on_ = std::this_thread::get_id();
           pb::ListPluginsResponse response;

@@ -141,8 +141,8 @@ class MemoryCluster {
                         " ", Namespace(resource), "/", name);
   }
   template <typename T>
-  T Do(std::string text, host::Task<T> call) {
-    faults_.SkipOnce(std::move(text));
+  T Do(const std::string& text, host::Task<T> call) {
+    faults_.SkipOnce(text);
     std::shared_ptr<std::optional<T>> result = loop_.Start(std::move(call));
     loop_.Settle();
     EXPECT_TRUE(result->has_value()) << "a test's own call waits";
