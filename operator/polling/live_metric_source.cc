@@ -20,20 +20,33 @@ using Readings = absl::StatusOr<std::vector<MetricReading>>;
 
 namespace {
 
-// The HPA controller turns value / target into 32 bits without a look, so that a huge value wraps
-// to a negative count and the target is scaled *in*. A reading is therefore never above what lets
-// any number of replicas up to maxReplicas come out.
+// The HPA controller adds the series up in 64 bits of thousandths and turns the outcome into 32
+// bits without a look, so that a huge value wraps to a negative count and the target is scaled
+// *in*. So the sum is never above what lets a quarter of those counts come out: for a target of
+// type Value, which is multiplied by the ready Pods, a rollout may have up to four times
+// maxReplicas of them.
+constexpr double kLargestCount = std::numeric_limits<int32_t>::max() / 4;
+constexpr double kLargestSum = 4e15;   // below half of 2^63 thousandths
+constexpr double kSmallestRatio = 10;  // by which a huge value of type Value still scales out
+
+double LargestSum(const api::HpaMetricTarget& target, double target_value, int32_t max_replicas) {
+  const double ratio = target.type == api::MetricTargetType::kValue
+                           ? std::max(kSmallestRatio, kLargestCount / std::max(1, max_replicas))
+                           : kLargestCount;
+  return std::min(ratio * target_value, kLargestSum);
+}
+
 void KeepCountable(const api::HpaMetricTarget* target, int32_t max_replicas,
                    std::vector<MetricReading>& readings) {
-  if (target == nullptr || readings.empty()) return;
+  if (target == nullptr) return;
   const std::optional<api::Quantity>& quantity =
       target->type == api::MetricTargetType::kValue ? target->value : target->average_value;
   if (!quantity) return;
-  const double replicas = std::max(1, max_replicas);
-  const double largest_count = std::numeric_limits<int32_t>::max();
-  const double ratio = std::max(replicas, largest_count / replicas);
-  const double most = ratio * quantity->AsDouble() / static_cast<double>(readings.size());
-  for (MetricReading& reading : readings) reading.value = std::min(reading.value, most);
+  const double most = LargestSum(*target, quantity->AsDouble(), max_replicas);
+  double sum = 0;
+  for (const MetricReading& reading : readings) sum += reading.value;
+  if (!(sum > most)) return;
+  for (MetricReading& reading : readings) reading.value *= most / sum;
 }
 
 }  // namespace
@@ -88,6 +101,7 @@ host::Task<Readings> LiveMetricSource::FallbackReading(Known known, host::Deadli
   if (!average) {
     absl::StatusOr<api::GroupVersionKindResource> target =
         api::ResolveTarget(known.object->spec.scale_target_ref);
+    if (target.ok()) target = co_await scaler_.Map(*std::move(target), deadline);
     if (!target.ok()) co_return target.status();
     const api::NamespacedName key{known.object->meta.namespace_name,
                                   known.object->spec.scale_target_ref.name};
@@ -161,7 +175,9 @@ host::Task<Readings> LiveMetricSource::Read(MetricRead read, host::Deadline dead
   std::shared_ptr<const ResolvedObject> resolved = co_await resolver_.Resolve(object, deadline);
   const ResolvedTrigger& trigger = resolved->triggers[known->trigger_index];
   if (trigger.stateful) co_return LastPoll(*known, health_.Find(key));
-  if (trigger.trigger == nullptr) co_return trigger.error;
+  if (trigger.trigger == nullptr) {
+    co_return host::Annotate(trigger.error, "metric ", known->full_name);
+  }
   co_return co_await ReadLive(*std::move(known), trigger, std::move(read.selector), deadline);
 }
 

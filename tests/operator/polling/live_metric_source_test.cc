@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,7 @@ class LiveMetricSourceTest : public testing::Test {
   host::HealthCache health_{loop_.clock(), {}};
   TriggerResolver resolver_{cluster_.api(), cluster_.view(), scalers_, {.fingerprint_key = "k"}};
   runtime::WriteGate gate_{loop_.clock()};
-  TargetScaler scaler_{cluster_.api(), cluster_.view(), gate_};
+  TargetScaler scaler_{loop_.clock(), cluster_.api(), cluster_.view(), gate_};
   LiveMetricSource source_{loop_.clock(), cluster_.view(), resolver_, scalers_,
                            health_,       scaler_,         {}};
   std::vector<std::string> answered_;
@@ -87,20 +88,52 @@ TEST_F(LiveMetricSourceTest, AnswersTheMetricOfTheHpaInItsOwnCase) {
   EXPECT_EQ((*readings)[0].measured_at, loop_.clock().WallNow());
 }
 
+// What the HPA controller makes of a sum of readings, before it turns it into 32 bits.
+double CountByAverage(double sum, double target) { return std::ceil(sum / target); }
+double CountByValue(double sum, double target, int ready_pods) {
+  return std::ceil(sum / target * ready_pods);
+}
+constexpr double kMostThatCounts = 2147483647.0;
+
 // 2^31 and more wraps in the HPA controller.
 TEST_F(LiveMetricSourceTest, AHugeValueIsCutToWhatTheHpaCanCount) {
   CreateObject();
   CreateHpa();
-  scalers_.SetValue("redis", 1e15);
-  EXPECT_EQ(Value(), 5 * (2147483647.0 / 100)) << "5 per replica, at most 100 replicas";
-  EXPECT_EQ(Value(), 5 * (2147483647.0 / 100)) << "from the cache";
+  for (const double huge : {1e13, 1e15, 1e300}) {
+    scalers_.SetValue("redis", huge);
+    loop_.Advance(absl::Seconds(6));
+    for (const double value : {Value(), Value()}) {  // as asked, and from the cache
+      EXPECT_LE(CountByAverage(value, 5), kMostThatCounts) << huge;
+      EXPECT_GE(CountByAverage(value, 5), 100) << huge;
+    }
+  }
 }
 
 TEST_F(LiveMetricSourceTest, AHugeValueIsCutForATargetPerValueToo) {
-  CreateObject();
-  CreateHpa(R"({"type":"Value","value":"5"})");
+  CreateObject(R"(,"maxReplicaCount":7)");
+  CreateHpa(R"({"type":"Value","value":"1"})");
   scalers_.SetValue("redis", 1e15);
-  EXPECT_EQ(Value(), 5 * (2147483647.0 / 100));
+  for (const int ready : {1, 7, 9, 14}) {  // a rollout has more than maxReplicas
+    EXPECT_LE(CountByValue(Value(), 1, ready), kMostThatCounts) << ready;
+    EXPECT_GE(CountByValue(Value(), 1, ready), 7) << ready;
+  }
+}
+
+TEST_F(LiveMetricSourceTest, OfSeveralSeriesTheSumIsCutAndNoneThatFits) {
+  CreateObject();
+  CreateHpa();
+  scalers_.SetSeries("redis", {4, 4e8, 6});
+  Readings readings = Read();
+  ASSERT_TRUE(readings.ok()) << readings.status();
+  ASSERT_EQ(readings->size(), 3u);
+  EXPECT_EQ((*readings)[1].value, 4e8) << "more than a third of what counts, and yet the sum fits";
+  scalers_.SetSeries("redis", {1e13, 3e13, 1e300});
+  readings = Read("s0-queue", "a=b");  // one live call
+  ASSERT_TRUE(readings.ok()) << readings.status();
+  double sum = 0;
+  for (const MetricReading& reading : *readings) sum += reading.value;
+  EXPECT_LE(CountByAverage(sum, 5), kMostThatCounts);
+  EXPECT_GE(CountByAverage(sum, 5), 100);
 }
 
 // Case B085.

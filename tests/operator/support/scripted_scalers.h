@@ -24,7 +24,7 @@ class ScriptedScalers : public host::ScalerService {
  public:
   struct Script {
     std::vector<std::pair<std::string, double>> specs = {{"queue", 5}};  // metric, target
-    std::map<std::string, double> values = {{"queue", 0}};
+    std::multimap<std::string, double> values = {{"queue", 0}};          // several of one: series
     std::optional<bool> active;  // absent: a value is above 0
     absl::Status error;          // of metrics
     absl::Status spec_error;
@@ -48,6 +48,10 @@ class ScriptedScalers : public host::ScalerService {
   void SetValue(const std::string& name, double value) {
     scripts_[name].values.begin()->second = value;
     scripts_[name].error = absl::OkStatus();
+  }
+  void SetSeries(const std::string& name, const std::vector<double>& values) {
+    scripts_[name].values.clear();
+    for (const double value : values) scripts_[name].values.emplace("queue", value);
   }
   void SetError(const std::string& name, absl::Status error) {
     scripts_[name].error = std::move(error);
