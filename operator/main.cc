@@ -53,6 +53,8 @@ constexpr absl::Duration kFirstSync =
 constexpr absl::Duration kLastWork = absl::Milliseconds(500);
 constexpr absl::Duration kLastWrites = absl::Seconds(1);
 constexpr absl::Duration kLastAnswers = absl::Milliseconds(500);
+// How long all that may take together with the release of the lease, when the API server hangs.
+constexpr absl::Duration kLastTurn = absl::Seconds(3);
 
 // min(cores, cgroup quota, 4).
 int ThreadCount() {
@@ -154,7 +156,8 @@ class Operator {
                  },
              .on_new_leader =
                  [this](const std::string& holder) { log_.Info("leader", {{"holder", holder}}); }}),
-        serving_label_(clock_, api_, log_, flags_.own_namespace, flags_.pod_name),
+        serving_label_(clock_, api_, host::Random(Seed()), log_, flags_.own_namespace,
+                       flags_.pod_name),
         header_config_(clock_, api_, log_),
         authorizer_(clock_, api_, {}),
         metrics_api_(core_, clock_, header_config_, authorizer_, operator_.metric_source(),
@@ -199,6 +202,7 @@ class Operator {
     if (result_.ok()) {
       tasks_.Spawn(operator_.Run());
       tasks_.Spawn(header_config_.Run());
+      tasks_.Spawn(serving_label_.Run());
       tasks_.Spawn(ServeWhenSynced());
       co_await stop_.Wait(clock_);
       log_.Info("stopping");
@@ -210,17 +214,19 @@ class Operator {
   }
 
   absl::Status StartPlainPorts() {
-    health_.emplace(
-        io_.get_executor(), clock_, log_,
-        adapter::ProbeRoutes({{"informers", [this] { return SyncStatus(); }},
-                              {"listeners", [this] { return ListenStatus(); }}}),
-        adapter::HttpServer::Options{
-            .name = "health", .address = flags_.bind_address, .port = flags_.health_port});
-    metrics_port_.emplace(
-        io_.get_executor(), clock_, log_,
-        adapter::MetricsRoutes([this] { return metrics_.Render(); }),
-        adapter::HttpServer::Options{
-            .name = "metrics", .address = flags_.bind_address, .port = flags_.metrics_port});
+    health_.emplace(io_.get_executor(), clock_, log_,
+                    adapter::ProbeRoutes({{"informers", [this] { return SyncStatus(); }},
+                                          {"listeners", [this] { return ListenStatus(); }}}),
+                    adapter::HttpServer::Options{.name = "health",
+                                                 .address = flags_.bind_address,
+                                                 .port = flags_.health_port,
+                                                 .stop_grace = kLastAnswers});
+    metrics_port_.emplace(io_.get_executor(), clock_, log_,
+                          adapter::MetricsRoutes([this] { return metrics_.Render(); }),
+                          adapter::HttpServer::Options{.name = "metrics",
+                                                       .address = flags_.bind_address,
+                                                       .port = flags_.metrics_port,
+                                                       .stop_grace = kLastAnswers});
     RETURN_IF_ERROR(health_->Start());
     RETURN_IF_ERROR(metrics_port_->Start());
     absl::StatusOr<std::unique_ptr<introspection::IntrospectionServer>> introspection =
@@ -257,6 +263,7 @@ class Operator {
       if (synced.ok()) break;
       log_.Warning("waiting for the caches", {{"error", host::Describe(synced)}});
     }
+    if (stopping_) co_return;
     synced_ = true;
     if (flags_.HasRole("metrics")) {
       metrics_api_server_.emplace(
@@ -278,7 +285,7 @@ class Operator {
         co_return;
       }
       serving_ = true;
-      tasks_.Spawn(serving_label_.Put());
+      tasks_.Spawn(LetReadsCome());
     }
     log_.Info("serving", {{"metricsApiPort", serving_ ? metrics_api_server_->port() : 0},
                           {"healthPort", health_->port()},
@@ -294,16 +301,29 @@ class Operator {
     election_ended_.NotifyAll();
   }
 
+  // Once we can tell who asks.
+  host::Task<void> LetReadsCome() {
+    co_await header_config_.WaitForFirst();
+    serving_label_.Put();
+  }
+
   // The lease goes first, so that another replica leads at once, and the label by which reads come
   // to us. Those that still come are answered for the rest of the grace period, each answer asking
   // its connection to close.
   host::Task<void> StopServing() {
     const host::Deadline grace = host::Deadline::After(clock_, flags_.shutdown_grace);
     stopping_ = true;
-    if (serving_) metrics_api_server_->Drain();
-    tasks_.Spawn(serving_label_.Remove(grace));
+    if (serving_) {
+      metrics_api_server_->Drain();
+      tasks_.Spawn(serving_label_.Remove(grace));
+    } else {
+      serving_label_.Stop();
+    }
     elector_.Stop();
-    while (electing_) co_await election_ended_.Wait(clock_);
+    const host::Deadline last_turn = host::Deadline::After(clock_, kLastTurn);
+    while (electing_ && !last_turn.Expired(clock_)) {
+      co_await election_ended_.WaitUntil(clock_, last_turn.time());
+    }
     co_await operator_.StopLeading(host::Deadline::After(clock_, kLastWork));
     if (!serving_) co_return;
     co_await clock_.SleepUntil(grace.time());

@@ -65,8 +65,11 @@ host::Task<absl::Status> RequestHeaderConfigLoader::Load() {
   absl::StatusOr<RequestHeaderConfig> config = ParseRequestHeaderConfig(*found);
   if (!config.ok()) co_return config.status();
   auto next = std::make_shared<const RequestHeaderConfig>(*std::move(config));
-  host::MutexLock lock(&mutex_);
-  if (current_ == nullptr || !(*current_ == *next)) current_ = std::move(next);
+  {
+    host::MutexLock lock(&mutex_);
+    if (current_ == nullptr || !(*current_ == *next)) current_ = std::move(next);
+  }
+  first_.NotifyAll();
   co_return absl::OkStatus();
 }
 
@@ -94,11 +97,22 @@ void RequestHeaderConfigLoader::Stop() {
     stopping_ = true;
   }
   stop_.Notify();
+  first_.NotifyAll();
 }
 
 std::shared_ptr<const RequestHeaderConfig> RequestHeaderConfigLoader::Current() const {
   host::MutexLock lock(&mutex_);
   return current_;
+}
+
+host::Task<void> RequestHeaderConfigLoader::WaitForFirst() {
+  while (true) {
+    {
+      host::MutexLock lock(&mutex_);
+      if (current_ != nullptr || stopping_) co_return;
+    }
+    co_await first_.Wait(clock_);
+  }
 }
 
 }  // namespace outrigger::controller::adapter

@@ -44,6 +44,8 @@ class RequestHeaderConfigLoader {
   host::Task<void> Run();
   void Stop();
   std::shared_ptr<const RequestHeaderConfig> Current() const;
+  // Returns once Current() is there, or when stopped.
+  host::Task<void> WaitForFirst();
 
  private:
   host::Task<absl::Status> Load();
@@ -52,6 +54,7 @@ class RequestHeaderConfigLoader {
   kube::Api& api_;
   const host::Logger log_;
   host::Event stop_;
+  host::Event first_;
   mutable host::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const RequestHeaderConfig> current_ ABSL_GUARDED_BY(mutex_);

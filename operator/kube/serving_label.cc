@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/kube/serving_label.h"
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <utility>
@@ -13,8 +14,11 @@ namespace {
 namespace json = boost::json;
 
 constexpr absl::Duration kTimeout = absl::Seconds(2);            // of one try
-constexpr absl::Duration kPause = absl::Seconds(1);              // before the next
-constexpr absl::Duration kShortPause = absl::Milliseconds(100);  // when we are about to end
+constexpr absl::Duration kFirstPause = absl::Milliseconds(500);  // before the next; doubles
+constexpr absl::Duration kLongestPause = absl::Seconds(30);
+// When we are about to end.
+constexpr absl::Duration kLastTimeout = absl::Seconds(1);
+constexpr absl::Duration kLastPause = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -27,43 +31,60 @@ host::Task<absl::Status> ServingLabel::Patch(bool serving, host::Deadline deadli
   patch["metadata"] = std::move(metadata);
   const absl::StatusOr<json::value> patched = co_await api_.Patch(
       Pods(), namespace_, pod_, PatchType::kMerge, std::move(patch), {}, deadline);
+  // A Pod that is gone has no label.
+  if (!serving && absl::IsNotFound(patched.status())) co_return absl::OkStatus();
   co_return patched.status();
 }
 
-host::Task<void> ServingLabel::Put() {
-  if (pod_.empty()) co_return;
-  putting_ = true;
+host::Task<void> ServingLabel::Run() {
+  absl::Duration backoff = kFirstPause;
   bool warned = false;
-  while (!removed_) {
-    const absl::Status put = co_await Patch(true, host::Deadline::After(clock_, kTimeout));
-    if (put.ok()) break;
-    if (!warned) {
-      log_.Warning("the Pod cannot be labelled as serving: no metric read will reach it",
-                   {{"label", kName}, {"error", host::Describe(put)}});
+  while (!stopped_ && !pod_.empty()) {
+    const bool wanted = wanted_;
+    if (known_ == wanted) {
+      co_await changed_.Wait(clock_);
+      continue;
     }
-    warned = true;
-    if (!removed_) co_await removing_.WaitUntil(clock_, clock_.SteadyNow() + kPause);
+    known_.reset();  // from now on the server may have taken it, whatever comes back
+    const absl::Status patched =
+        co_await Patch(wanted, host::Deadline::After(clock_, removing_ ? kLastTimeout : kTimeout));
+    if (patched.ok()) {
+      known_ = wanted;
+      backoff = kFirstPause;
+      warned = false;
+      settled_.NotifyAll();
+      continue;
+    }
+    if (!std::exchange(warned, true)) {
+      log_.Warning(wanted ? "the Pod cannot be labelled as serving: no metric read will reach it"
+                          : "the Pod cannot be labelled as not serving: reads may come and fail",
+                   {{"label", kName}, {"error", host::Describe(patched)}});
+    }
+    if (wanted != wanted_ || stopped_) continue;
+    const absl::Duration pause = removing_ ? kLastPause : random_.Jitter(backoff);
+    backoff = std::min(2 * backoff, kLongestPause);
+    co_await changed_.WaitUntil(clock_, clock_.SteadyNow() + pause);
   }
-  putting_ = false;
-  put_ended_.NotifyAll();
+}
+
+void ServingLabel::Put() {
+  wanted_ = !removing_;
+  changed_.NotifyAll();
 }
 
 host::Task<void> ServingLabel::Remove(host::Deadline deadline) {
-  removed_ = true;
-  removing_.NotifyAll();
-  if (pod_.empty()) co_return;
-  // One that is under way might arrive after ours.
-  while (putting_ && !deadline.Expired(clock_)) {
-    co_await put_ended_.WaitUntil(clock_, deadline.time());
+  wanted_ = false;
+  removing_ = true;
+  changed_.NotifyAll();
+  while (!pod_.empty() && known_ != false && !deadline.Expired(clock_)) {
+    co_await settled_.WaitUntil(clock_, deadline.time());
   }
-  absl::Status removed = absl::DeadlineExceededError("not tried");
-  while (!removed.ok() && !absl::IsNotFound(removed) && !deadline.Expired(clock_)) {
-    removed = co_await Patch(false, deadline);
-    if (!removed.ok()) co_await clock_.Sleep(kShortPause);
-  }
-  if (removed.ok() || absl::IsNotFound(removed)) co_return;
-  log_.Warning("the Pod cannot be labelled as no longer serving: reads may fail when it ends",
-               {{"label", kName}, {"error", host::Describe(removed)}});
+  Stop();
+}
+
+void ServingLabel::Stop() {
+  stopped_ = true;
+  changed_.NotifyAll();
 }
 
 }  // namespace outrigger::controller::kube
