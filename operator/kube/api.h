@@ -65,6 +65,7 @@ enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 struct WatchEvent {
   WatchEventType type;
   boost::json::value object;  // of a bookmark: only its resourceVersion means something
+  host::SteadyTime received_at = host::SteadyTime::InfiniteFuture();  // by this process
 };
 
 struct WatchOptions {
@@ -150,11 +151,17 @@ class Api {
                                           std::string name, DeleteOptions options,
                                           host::Deadline deadline) = 0;
 
+  // Which kinds there are in a group ("" is the core group) and version: an APIResourceList.
+  // NOT_FOUND: it is not served.
+  virtual host::Task<absl::StatusOr<boost::json::value>> Discover(std::string group,
+                                                                  std::string version,
+                                                                  host::Deadline deadline) = 0;
+
   // Calls `on_event` for each event, on the caller's executor, until the watch ends: OK when the
-  // server closed it (go on from the last version seen), OUT_OF_RANGE when the version is too old
-  // in either form (410 answer or ERROR event: list again), UNAVAILABLE on silence, a broken
-  // connection or an event that cannot be read. Ends with OK soon after `stop` expires or
-  // `options.cancel` is requested.
+  // server closed it or fell silent (go on from the last version seen), OUT_OF_RANGE when the
+  // version is too old in either form (410 answer or ERROR event: list again), UNAVAILABLE when no
+  // answer begins, on a broken connection or an event that cannot be read. Ends with OK soon after
+  // `stop` expires or `options.cancel` is requested.
   virtual host::Task<absl::Status> Watch(Resource resource, std::string namespace_name,
                                          WatchOptions options,
                                          std::function<void(WatchEvent)> on_event,

@@ -328,6 +328,7 @@ void CurlLoop::ExpireDue() {
                                              absl::FormatDuration(absl::Trunc(
                                                  now - transfer.started, absl::Milliseconds(1)))));
     } else {
+      transfers_.at(id)->answer.silent = true;
       Finish(id, absl::UnavailableError("no byte for " +
                                         absl::FormatDuration(transfer.request.longest_silence)));
     }

@@ -35,7 +35,8 @@ struct HttpAnswer {
   // UNAVAILABLE (connection, TLS, silence, stopped), NOT_FOUND (a credential's file), CANCELLED
   // (its owner wanted no more).
   absl::Status transport;
-  int code = 0;  // of the answer, as far as it came
+  int code = 0;         // of the answer, as far as it came
+  bool silent = false;  // `transport` is UNAVAILABLE for HttpRequest::longest_silence
   std::string body;
   std::string retry_after;
   std::string location;

@@ -85,6 +85,11 @@ host::Task<absl::StatusOr<ObjectList>> FencedApi::List(Resource resource,
   return api_.List(std::move(resource), std::move(namespace_name), std::move(options), deadline);
 }
 
+host::Task<absl::StatusOr<json::value>> FencedApi::Discover(std::string group, std::string version,
+                                                            host::Deadline deadline) {
+  return api_.Discover(std::move(group), std::move(version), deadline);
+}
+
 host::Task<absl::Status> FencedApi::Watch(Resource resource, std::string namespace_name,
                                           WatchOptions options,
                                           std::function<void(WatchEvent)> on_event,

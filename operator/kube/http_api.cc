@@ -200,6 +200,9 @@ class HttpApi::WatchStream {
 
   void OnDone(const HttpAnswer& answer) {
     api_.Record(call_, answer);
+    // An API server sends no bookmark before a kind's first event, so silence is no fault: the next
+    // watch will tell.
+    if (answer.silent && answer.code == 200 && framer_.Finish().ok()) return End(absl::OkStatus());
     if (!answer.transport.ok()) return End(call_.Explain(answer.transport));
     if (answer.code != 200) return End(call_.Explain(ErrorOf(answer)));
     End(framer_.Finish());
@@ -227,6 +230,7 @@ class HttpApi::WatchStream {
 
  private:
   void Push(WatchEvent event) {
+    event.received_at = api_.clock_.SteadyNow();
     {
       host::MutexLock lock(&mutex_);
       if (ended_) return;
@@ -376,6 +380,20 @@ host::Task<absl::StatusOr<json::value>> HttpApi::GetMetadata(Resource resource,
       Call::MakeFor("get", "GET", resource, namespace_name, name, "", "", deadline);
   if (call.ok()) call->request.headers.push_back(AcceptHeader(true, "PartialObjectMetadata"));
   return SendForObject(std::move(call));
+}
+
+host::Task<absl::StatusOr<json::value>> HttpApi::Discover(std::string group, std::string version,
+                                                          host::Deadline deadline) {
+  absl::StatusOr<std::string> path = GroupVersionPath(group, version);
+  if (!path.ok()) co_return path.status();
+  Call call;
+  call.verb = "get";
+  call.resource = {group, version, "*", false};  // for messages and metrics
+  call.request.method = "GET";
+  call.request.path = *std::move(path);
+  call.request.deadline = deadline;
+  call.request.headers.push_back(AcceptHeader(false, ""));
+  co_return co_await SendForObject(std::move(call));
 }
 
 host::Task<absl::StatusOr<ObjectList>> HttpApi::List(Resource resource, std::string namespace_name,

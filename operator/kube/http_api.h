@@ -83,6 +83,8 @@ class HttpApi : public Api {
                                                        host::Deadline deadline) override;
   host::Task<absl::Status> Delete(Resource resource, std::string namespace_name, std::string name,
                                   DeleteOptions options, host::Deadline deadline) override;
+  host::Task<absl::StatusOr<boost::json::value>> Discover(std::string group, std::string version,
+                                                          host::Deadline deadline) override;
   host::Task<absl::Status> Watch(Resource resource, std::string namespace_name,
                                  WatchOptions options, std::function<void(WatchEvent)> on_event,
                                  host::Deadline stop) override;

@@ -149,6 +149,14 @@ Task<ValueOr> MemoryApi::GetMetadata(Resource resource, std::string namespace_na
   co_return co_await Run<ValueOr>(std::move(call), std::move(operation), deadline);
 }
 
+Task<ValueOr> MemoryApi::Discover(std::string group, std::string version, Deadline deadline) {
+  MemoryCall call{"get", {group, version, "*", false}, "", "", ""};
+  std::function<ValueOr(MemoryStore&)> operation = [call](MemoryStore& store) {
+    return store.Discover(call.resource.group, call.resource.version);
+  };
+  co_return co_await Run<ValueOr>(std::move(call), std::move(operation), deadline);
+}
+
 Task<absl::StatusOr<ObjectList>> MemoryApi::List(Resource resource, std::string namespace_name,
                                                  ListOptions options, Deadline deadline) {
   MemoryCall call{"list", resource, namespace_name, "", ""};
@@ -278,6 +286,7 @@ Task<absl::Status> MemoryApi::DeliverChanges(const MemoryCall& call, Watcher& wa
       if (stop.Expired(clock_) || watcher.options.cancel.stop_requested()) {
         co_return absl::OkStatus();
       }
+      event->received_at = clock_.SteadyNow();
       watcher.on_event(*std::move(event));
     }
     watcher.version = change.version;

@@ -135,6 +135,34 @@ std::string MemoryStore::SavePage(Page page) {
   return absl::StrCat("memory-", id);
 }
 
+absl::StatusOr<json::value> MemoryStore::Discover(const std::string& group,
+                                                  const std::string& version) const {
+  json::array resources;
+  for (const MemoryKind& kind : options_.kinds) {
+    if (kind.resource.group != group || kind.resource.version != version) continue;
+    auto add = [&](const std::string& name, const std::string& of_kind) {
+      json::object entry;
+      entry["name"] = name;
+      entry["namespaced"] = kind.resource.namespaced;
+      entry["kind"] = of_kind;
+      resources.emplace_back(std::move(entry));
+    };
+    add(kind.resource.plural, kind.kind);
+    if (kind.has_scale) add(absl::StrCat(kind.resource.plural, "/scale"), "Scale");
+    if (kind.has_status) add(absl::StrCat(kind.resource.plural, "/status"), kind.kind);
+  }
+  if (resources.empty()) {
+    return ToStatus({.http_code = 404,
+                     .reason = "NotFound",
+                     .message = "the server could not find the requested resource"});
+  }
+  json::object list;
+  list["kind"] = "APIResourceList";
+  list["groupVersion"] = group.empty() ? version : absl::StrCat(group, "/", version);
+  list["resources"] = std::move(resources);
+  return json::value(std::move(list));
+}
+
 absl::StatusOr<ObjectList> MemoryStore::List(const Resource& resource,
                                              const std::string& namespace_name,
                                              const ListOptions& options) {

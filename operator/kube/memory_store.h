@@ -64,6 +64,8 @@ class MemoryStore {
   absl::StatusOr<boost::json::value> GetMetadata(const Resource& resource,
                                                  const std::string& namespace_name,
                                                  const std::string& name) const;
+  absl::StatusOr<boost::json::value> Discover(const std::string& group,
+                                              const std::string& version) const;
   absl::StatusOr<ObjectList> List(const Resource& resource, const std::string& namespace_name,
                                   const ListOptions& options);
   absl::StatusOr<boost::json::value> Create(const Resource& resource,

@@ -127,12 +127,15 @@ void Reflector::OnEvent(const WatchEvent& event) {
   switch (event.type) {
     case WatchEventType::kAdded:
     case WatchEventType::kModified:
-      return sink_.OnObject(event.object);
+      sink_.OnObject(event.object);
+      break;
     case WatchEventType::kDeleted:
-      return sink_.OnDeleted(event.object);
+      sink_.OnDeleted(event.object);
+      break;
     case WatchEventType::kBookmark:
       return;
   }
+  if (options_.on_event_taken) options_.on_event_taken(clock_.SteadyNow() - event.received_at);
 }
 
 host::Task<void> Reflector::BackOff(absl::Status status) {

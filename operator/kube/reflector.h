@@ -52,6 +52,9 @@ class Reflector {
     absl::Duration longest_watch = absl::Minutes(10);
     absl::Duration first_backoff = absl::Milliseconds(800);
     absl::Duration longest_backoff = absl::Seconds(30);
+    // Told of each event of a watch, bookmarks left out: from its arrival until the sink has taken
+    // it. May be empty.
+    std::function<void(absl::Duration took)> on_event_taken = {};
   };
 
   class Sink {

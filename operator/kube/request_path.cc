@@ -34,13 +34,18 @@ std::string PercentEncode(absl::string_view text) {
 
 }  // namespace
 
+absl::StatusOr<std::string> GroupVersionPath(absl::string_view group, absl::string_view version) {
+  RETURN_IF_ERROR(CheckSegment("group", group));
+  RETURN_IF_ERROR(CheckSegment("version", version));
+  return group.empty() ? absl::StrCat("/api/", PercentEncode(version))
+                       : absl::StrCat("/apis/", PercentEncode(group), "/", PercentEncode(version));
+}
+
 absl::StatusOr<std::string> RequestPath(const Resource& resource, absl::string_view namespace_name,
                                         absl::string_view name, absl::string_view subresource) {
   RETURN_IF_ERROR(CheckSegment("namespace", namespace_name));
   RETURN_IF_ERROR(CheckSegment("name", name));
-  std::string path = resource.group.empty()
-                         ? absl::StrCat("/api/", resource.version)
-                         : absl::StrCat("/apis/", resource.group, "/", resource.version);
+  ASSIGN_OR_RETURN(std::string path, GroupVersionPath(resource.group, resource.version));
   if (resource.namespaced && !namespace_name.empty()) {
     absl::StrAppend(&path, "/namespaces/", PercentEncode(namespace_name));
   }

@@ -51,16 +51,17 @@ runtime::ScalerLabels LabelsOf(const TrackedObject& object, const TrackedTrigger
 }
 
 void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
-                  const absl::StatusOr<host::MetricsAnswer>& answer, bool ends_cycle,
+                  const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker,
                   runtime::MetricsSink& metrics) {
+  const bool ends_cycle = asker == AnswerTo::kPoll;
   if (absl::IsInvalidArgument(answer.status()) && trigger.resolved.error.ok())
     trigger.refused = answer.status();
   // What only a change can heal is no failure of a scaler; an unresolvable credential is (design.md
   // section 8).
   const bool counts = ends_cycle && trigger.refused.ok();
   for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
-    const bool polled = health.Find(key) != nullptr;
-    if (trigger.resolved.stateful && !ends_cycle && polled) continue;
+    const bool answered = health.Find(key) != nullptr;
+    if (trigger.resolved.stateful && asker == AnswerTo::kTest && answered) continue;
     const runtime::ScalerLabels labels = LabelsOf(object, trigger, key.metric);
     const absl::StatusOr<double> value = ValueOf(answer, key.metric);
     if (value.ok()) {

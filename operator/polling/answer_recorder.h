@@ -10,13 +10,16 @@
 
 namespace outrigger::controller::polling {
 
+// Who asked. Only the failure of a poll counts. Of a stateful type, whose state a test must not
+// move, a test changes nothing that is known, unless what is known is the answer to another
+// question.
+enum class AnswerTo { kPoll, kTest, kFirstTest };
+
 // Puts a plugin's answer for one whole trigger into the HealthCache: the sum of the values of each
 // metric, since the HPA adds them up; a metric of the specs without a value is an error of that
-// metric, never 0. A negative value is 0. `ends_cycle`: the answer of a poll at its due time, the
-// only kind whose failure counts; of a stateful type the only kind that changes what is known at
-// all.
+// metric, never 0. A negative value is 0.
 void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
-                  const absl::StatusOr<host::MetricsAnswer>& answer, bool ends_cycle,
+                  const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker,
                   runtime::MetricsSink& metrics);
 
 // The labels of a metric's keda_scaler_* series.

@@ -52,6 +52,7 @@ struct PollEngine::Batch {
   std::vector<std::vector<Asker>> askers;  // of each item
   absl::flat_hash_map<std::string, size_t> by_question;
   absl::flat_hash_map<NamespacedName, Cycle> cycles;
+  std::optional<SteadyTime> asked_at;
 };
 
 PollEngine::PollEngine(host::Clock& clock, host::ScalerService& scalers, host::HealthCache& health,
@@ -197,6 +198,7 @@ host::Task<void> PollEngine::ResolveAndRun(Begun begun) {
 
 host::Task<void> PollEngine::Ask(Batch& batch) {
   if (!batch.items.empty()) {
+    batch.asked_at = clock_.SteadyNow();
     const host::Deadline deadline =
         host::Deadline::After(clock_, options_.scaler_timeout + absl::Milliseconds(100));
     std::vector<host::BatchItem> items = batch.items;
@@ -271,7 +273,12 @@ void PollEngine::Answered(Batch& batch, const NamespacedName& key, uint32_t trig
   for (TrackedTrigger& trigger : object->triggers) {
     if (trigger.resolved.index != trigger_index || trigger.resolved.resource) continue;
     if (!SameQuestion(trigger.resolved.trigger, asked)) continue;
-    RecordAnswer(health_, *object, trigger, answer, /*ends_cycle=*/true, metrics_);
+    RecordAnswer(health_, *object, trigger, answer, AnswerTo::kPoll, metrics_);
+    if (!batch.asked_at) continue;
+    for (const scaling::MetricSpec& spec : trigger.specs) {
+      metrics_.ScalerLatency(LabelsOf(*object, trigger, spec.name),
+                             clock_.SteadyNow() - *batch.asked_at);
+    }
   }
   FinishIfComplete(batch, key);
 }

@@ -49,10 +49,41 @@ bool IsReady(const json::value& pod) {
   return parsed.ok() && api::StatusOf(*parsed, "Ready") == api::kTrue;
 }
 
+// For whoever may grant it: deploy/rbac has the role that takes such rules in.
+absl::Status WithMissingRule(absl::Status status, const api::GroupVersionKindResource& target) {
+  if (!absl::IsPermissionDenied(status) || api::IsBuiltinTarget(target)) return status;
+  return host::Annotate(std::move(status),
+                        "needs a ClusterRole with the label outrigger.dev/aggregate-to-operator: ",
+                        "\"true\" and the rules {apiGroups: [", target.group, "], resources: [",
+                        target.resource, "], verbs: [get]} and {apiGroups: [", target.group,
+                        "], resources: [", target.resource, "/scale], verbs: [get, patch]}");
+}
+
 }  // namespace
 
 kube::Resource ResourceOf(const api::GroupVersionKindResource& target) {
   return {target.group, target.version, target.resource, true};
+}
+
+host::Task<absl::StatusOr<api::GroupVersionKindResource>> TargetScaler::Map(
+    api::GroupVersionKindResource target, host::Deadline deadline) {
+  if (!target.resource.empty()) co_return target;
+  const absl::StatusOr<kube::RestMapper::Mapping> mapping =
+      co_await mapper_.Find(target.group, target.version, target.kind, deadline);
+  if (absl::IsNotFound(mapping.status())) {
+    co_return absl::FailedPreconditionError(
+        absl::StrCat("spec.scaleTargetRef: want a kind that the API server has, got ",
+                     api::ScaleTargetKindText(target), ": ", mapping.status().message()));
+  }
+  if (!mapping.ok()) co_return host::Annotate(mapping.status(), "spec.scaleTargetRef");
+  if (!mapping->has_scale || !mapping->resource.namespaced) {
+    co_return absl::FailedPreconditionError(
+        absl::StrCat("spec.scaleTargetRef: want a target with a scale subresource",
+                     mapping->resource.namespaced ? "" : " in a namespace", ", got ",
+                     api::ScaleTargetKindText(target)));
+  }
+  target.resource = mapping->resource.plural;
+  co_return target;
 }
 
 host::Task<absl::StatusOr<int32_t>> TargetScaler::CurrentReplicas(
@@ -74,8 +105,8 @@ host::Task<absl::StatusOr<ScaleReading>> TargetScaler::ReadLive(
   absl::StatusOr<json::value> scale =
       co_await api_.Get(ResourceOf(target), key.namespace_name, key.name, "scale", deadline);
   if (!scale.ok()) {
-    co_return host::Annotate(scale.status(), api::ScaleTargetKindText(target), " ", key.ToString(),
-                             " /scale");
+    co_return host::Annotate(WithMissingRule(scale.status(), target),
+                             api::ScaleTargetKindText(target), " ", key.ToString(), " /scale");
   }
   co_return ParseScale(*scale);
 }
@@ -97,8 +128,9 @@ host::Task<absl::Status> TargetScaler::SetReplicas(api::GroupVersionKindResource
   absl::StatusOr<json::value> answer =
       co_await api_.Patch(ResourceOf(target), key.namespace_name, key.name, kube::PatchType::kMerge,
                           std::move(patch), std::move(options), deadline);
-  co_return host::Annotate(answer.status(), api::ScaleTargetKindText(target), " ", key.ToString(),
-                           " scale to ", replicas);
+  co_return host::Annotate(WithMissingRule(answer.status(), target),
+                           api::ScaleTargetKindText(target), " ", key.ToString(), " scale to ",
+                           replicas);
 }
 
 host::Task<absl::StatusOr<int32_t>> TargetScaler::ReadyPods(api::GroupVersionKindResource target,

@@ -9,6 +9,7 @@
 #include "host/base/deadline.h"
 #include "operator/api/scaled_object.h"
 #include "operator/kube/api.h"
+#include "operator/kube/rest_mapper.h"
 #include "operator/polling/cluster_view.h"
 #include "operator/runtime/write_gate.h"
 
@@ -23,11 +24,20 @@ struct ScaleReading {
   std::string selector;  // of its pods, label-selector text
 };
 
-// Reads and sets the replica count of scale targets. Use on the core strand.
+// Reads and sets the replica count of scale targets: of every kind with a scale subresource. A
+// right that is missing for a kind of others is told with the rule that gives it. Use on the core
+// strand.
 class TargetScaler {
  public:
-  TargetScaler(kube::Api& api, const ClusterView& view, runtime::WriteGate& gate)
-      : api_(api), view_(view), gate_(gate) {}
+  TargetScaler(host::Clock& clock, kube::Api& api, const ClusterView& view,
+               runtime::WriteGate& gate)
+      : api_(api), view_(view), gate_(gate), mapper_(clock, api) {}
+
+  // Fills in `resource`, by asking the API server where the kind is not one that everybody knows.
+  // FAILED_PRECONDITION, naming the field: no such kind, or it cannot be scaled. Else the error of
+  // the API server.
+  host::Task<absl::StatusOr<api::GroupVersionKindResource>> Map(
+      api::GroupVersionKindResource target, host::Deadline deadline);
 
   // spec.replicas: from the informer for Deployment and StatefulSet, through /scale for others.
   // NOT_FOUND: no such target.
@@ -50,6 +60,7 @@ class TargetScaler {
   kube::Api& api_;
   const ClusterView& view_;
   runtime::WriteGate& gate_;
+  kube::RestMapper mapper_;
 };
 
 kube::Resource ResourceOf(const api::GroupVersionKindResource& target);

@@ -233,6 +233,11 @@ host::Task<absl::StatusOr<Data>> TriggerResolver::Environment(Resolution& run) {
   const std::string reference =
       absl::StrCat(kWorkload, "/", kind, "/", key.namespace_name, "/", key.name);
   run.result->versions[reference] = VersionOf(reference, *run.object);
+  if (kind != "Deployment" && kind != "StatefulSet") {
+    co_return absl::InvalidArgumentError(absl::StrCat(
+        "want a Deployment or StatefulSet as the target whose environment is read, got ", kind, " ",
+        key.ToString()));
+  }
   const auto workload = view_.Workload(kind, key);
   if (workload == nullptr)
     co_return absl::FailedPreconditionError(absl::StrCat(kind, " ", key.ToString(), ": not found"));

@@ -151,6 +151,9 @@ struct ClusterInformers::Watches {
   kube::Informer<T>& Add(Kind<T>& kind, kube::Reflector::Options reflector,
                          typename kube::Informer<T>::Parse parse) {
     kind.name = reflector.resource.ToString();
+    reflector.on_event_taken = [this](absl::Duration took) {
+      metrics.Step(runtime::LoopStep::kEvent, took);
+    };
     kind.informers.push_back(std::make_unique<kube::Informer<T>>(
         clock, api, host::Random(random.Next()), log, std::move(reflector), std::move(parse)));
     return *kind.informers.back();

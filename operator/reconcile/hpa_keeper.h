@@ -37,7 +37,8 @@ class HpaKeeper {
   HpaKeeper(Parts parts, int conflict_retries)
       : p_(std::move(parts)), conflict_retries_(conflict_retries) {}
 
-  // OK: the API server holds it. Else its error, which names the HPA; nothing is half done.
+  // OK: the API server holds it, and the one of an earlier name is gone. Else the first error,
+  // which names the HPA; the next Apply() goes on from there.
   host::Task<absl::Status> Apply(ObjectPtr object, api::HorizontalPodAutoscaler wanted,
                                  host::Deadline deadline);
 

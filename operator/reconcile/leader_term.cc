@@ -33,7 +33,7 @@ LeaderTerm::LeaderTerm(Parts parts, const Options& options)
            .on_failed = [this](const api::NamespacedName& key) { queue_.AddAfterFailure(key); }}),
       events_(parts.clock, parts.api, gate_, parts.strand, parts.log,
               {.instance = options.instance}),
-      scaler_(parts.api, parts.view, gate_),
+      scaler_(parts.clock, parts.api, parts.view, gate_),
       decider_(parts.clock, parts.view, parts.health, registry_, scaler_, status_, events_,
                parts.metrics, parts.log, {}),
       engine_(parts.clock, parts.scalers, parts.health, parts.resolver, registry_, parts.strand,

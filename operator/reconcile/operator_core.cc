@@ -31,7 +31,7 @@ OperatorCore::OperatorCore(Parts parts, Options options)
                 {.fingerprint_key = host::RandomBytes(kFingerprintKeyBytes),
                  .cluster_object_namespace = options_.own_namespace}),
       gate_(p_.clock),
-      scaler_(p_.api, informers_, gate_),
+      scaler_(p_.clock, p_.api, informers_, gate_),
       source_(p_.clock, informers_, resolver_, p_.scalers, health_, scaler_,
               {.metric_freshness = options_.metric_freshness,
                .scaler_timeout = options_.term.scaler_timeout}),

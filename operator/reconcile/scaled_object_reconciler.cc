@@ -74,6 +74,11 @@ bool IsQuotaRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && error && error->http_code == 403;
 }
 
+// The informers tell of the kinds that have one.
+bool IsWatched(const api::GroupVersionKindResource& target) {
+  return target.group == "apps" && (target.kind == "Deployment" || target.kind == "StatefulSet");
+}
+
 // Passes by itself; says nothing about the ScaledObject, so Ready keeps its value.
 bool IsTransient(const absl::Status& status) {
   switch (status.code()) {
@@ -172,13 +177,6 @@ host::Task<absl::Status> ScaledObjectReconciler::EnsureMetadata(ObjectPtr object
 host::Task<absl::StatusOr<int32_t>> ScaledObjectReconciler::CheckTarget(
     ObjectPtr object, api::GroupVersionKindResource target, host::Deadline deadline) {
   const NamespacedName key{object->meta.namespace_name, object->spec.scale_target_ref.name};
-  if (target.resource.empty()) {
-    co_return absl::FailedPreconditionError(
-        absl::StrCat("spec.scaleTargetRef: want Deployment, StatefulSet or ReplicaSet (other kinds "
-                     "are not supported "
-                     "yet), got ",
-                     api::ScaleTargetKindText(target)));
-  }
   absl::StatusOr<int32_t> replicas = co_await p_.scaler.CurrentReplicas(target, key, deadline);
   if (absl::IsNotFound(replicas.status())) {
     const absl::StatusOr<json::value> found = co_await p_.api.GetMetadata(
@@ -210,15 +208,27 @@ TrackedObject ScaledObjectReconciler::MakeTracked(
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
     ObjectPtr object, api::GroupVersionKindResource target, host::Deadline deadline) {
   const NamespacedName key = object->Key();
-  absl::StatusOr<int32_t> replicas = co_await CheckTarget(object, target, deadline);
+  absl::StatusOr<int32_t> replicas;
+  absl::StatusOr<api::GroupVersionKindResource> mapped = co_await p_.scaler.Map(target, deadline);
+  if (mapped.ok()) {
+    target = *std::move(mapped);
+    replicas = co_await CheckTarget(object, target, deadline);
+  } else {
+    replicas = mapped.status();
+  }
   if (!replicas.ok()) {
-    // A target that is missing comes back with an event; an API server that fails is tried again.
+    // A target that is missing comes back with an event, or is looked for now and then; an API
+    // server that fails is tried again.
     if (IsTransient(replicas.status())) co_return replicas.status();
     const bool waits = absl::IsFailedPrecondition(replicas.status());
     Refusal refusal{api::reason::kScaledObjectCheckFailed,
                     std::string(replicas.status().message())};
-    co_return co_await Refuse(object, std::move(refusal),
-                              waits ? absl::OkStatus() : replicas.status(), deadline);
+    absl::StatusOr<Result> refused = co_await Refuse(
+        object, std::move(refusal), waits ? absl::OkStatus() : replicas.status(), deadline);
+    if (waits && refused.ok() && !IsWatched(target)) {
+      co_return Result::After(options_.unwatched_target_retry);
+    }
+    co_return refused;
   }
   std::shared_ptr<const polling::ResolvedObject> resolved =
       co_await p_.resolver.Resolve(object, deadline);

@@ -45,6 +45,8 @@ class ScaledObjectReconciler {
     // Where nothing else would bring the object back: its plugin has room again, or gives the spec
     // that it could not give. Both are normally told by an event.
     absl::Duration no_room_retry = absl::Seconds(1);
+    // A target of a kind that is not watched is looked for this often while it is not there.
+    absl::Duration unwatched_target_retry = absl::Seconds(30);
     absl::Duration unknown_spec_retry = absl::Seconds(10);
     int hpa_conflict_retries = 5;
   };

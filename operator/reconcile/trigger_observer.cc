@@ -129,15 +129,16 @@ host::Task<void> TriggerObserver::Observe(TrackedObject& object, const TrackedOb
 host::Task<void> TriggerObserver::ObserveTrigger(TrackedObject& object, size_t position,
                                                  bool changed, host::Deadline deadline) {
   TrackedTrigger& trigger = object.triggers[position];
+  const polling::AnswerTo asker =
+      changed ? polling::AnswerTo::kFirstTest : polling::AnswerTo::kTest;
   if (trigger.resolved.trigger == nullptr) {
-    polling::RecordAnswer(health_, object, trigger, trigger.resolved.error, /*ends_cycle=*/false,
-                          metrics_);
+    polling::RecordAnswer(health_, object, trigger, trigger.resolved.error, asker, metrics_);
     co_return;
   }
   const absl::Status specs = co_await AskSpecs(trigger, deadline);
   if (absl::IsInvalidArgument(specs)) {
     trigger.refused = specs;
-    polling::RecordAnswer(health_, object, trigger, specs, /*ends_cycle=*/false, metrics_);
+    polling::RecordAnswer(health_, object, trigger, specs, asker, metrics_);
     co_return;
   }
   co_await TestConnection(object, position, changed, deadline);
@@ -178,7 +179,9 @@ host::Task<void> TriggerObserver::TestConnection(TrackedObject& object, size_t p
     metrics_.ScalerLatency(polling::LabelsOf(object, trigger, spec.name),
                            clock_.SteadyNow() - start);
   }
-  polling::RecordAnswer(health_, object, trigger, answer, /*ends_cycle=*/false, metrics_);
+  polling::RecordAnswer(health_, object, trigger, answer,
+                        changed ? polling::AnswerTo::kFirstTest : polling::AnswerTo::kTest,
+                        metrics_);
 }
 
 }  // namespace outrigger::controller::reconcile

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/e2e/main_line_scene.h"
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_replace.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +55,19 @@ std::string Table(ControlPlane& plane, const std::string& kind) {
   return std::regex_replace(table, std::regex("[0-9]+m?[0-9]*s *\n"), "AGE\n");
 }
 
+// Shows R26.
+void ExpectEachStepWasTimed(OperatorProcess& process) {
+  const std::string metrics =
+      OperatorProcess::HttpGet(process.metrics_port(), "/metrics").value_or("");
+  for (const char* step : {"event", "queue", "reconcile", "read", "decide", "write", "status"}) {
+    const std::string series =
+        absl::StrCat("\noutrigger_loop_step_duration_seconds_count{step=\"", step, "\"} ");
+    const size_t at = metrics.find(series);
+    ASSERT_NE(at, std::string::npos) << step << "\n" << metrics;
+    EXPECT_NE(metrics[at + series.size()], '0') << step;
+  }
+}
+
 }  // namespace
 
 void QueueDrivesDeploymentFromZeroToFiveAndBack(ControlPlane& plane) {
@@ -79,6 +93,7 @@ void QueueDrivesDeploymentFromZeroToFiveAndBack(ControlPlane& plane) {
   scene.WaitUntil("worker", "0 replicas", absl::Seconds(60),
                   [&] { return scene.Replicas("worker") == "0"; });
   EXPECT_EQ(scene.Condition("worker", "Active"), "False");
+  ExpectEachStepWasTimed(*scene.operator_);
 }
 
 }  // namespace outrigger::tests

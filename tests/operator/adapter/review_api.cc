@@ -94,6 +94,10 @@ host::Task<absl::StatusOr<json::value>> ReviewApi::GetMetadata(kube::Resource, s
                                                                std::string, host::Deadline) {
   co_return NotScripted();
 }
+host::Task<absl::StatusOr<json::value>> ReviewApi::Discover(std::string, std::string,
+                                                            host::Deadline) {
+  co_return NotScripted();
+}
 host::Task<absl::StatusOr<kube::ObjectList>> ReviewApi::List(kube::Resource, std::string,
                                                              kube::ListOptions, host::Deadline) {
   co_return NotScripted();

@@ -43,6 +43,8 @@ class ReviewApi : public kube::Api {
                                                         host::Deadline deadline) override;
   host::Task<absl::StatusOr<boost::json::value>> GetMetadata(kube::Resource, std::string,
                                                              std::string, host::Deadline) override;
+  host::Task<absl::StatusOr<boost::json::value>> Discover(std::string, std::string,
+                                                          host::Deadline) override;
   host::Task<absl::StatusOr<kube::ObjectList>> List(kube::Resource, std::string, kube::ListOptions,
                                                     host::Deadline) override;
   host::Task<absl::StatusOr<boost::json::value>> Update(kube::Resource, std::string, std::string,

@@ -149,7 +149,8 @@ TEST_F(HttpApiFaultTest, WatchWithAnEndlessLineIsEnded) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("longer than 8388608 bytes"));
 }
 
-TEST_F(HttpApiFaultTest, SilentWatchIsUnavailable) {
+// The API server sends no bookmark of a kind before its first event.
+TEST_F(HttpApiFaultTest, AWatchThatFallsSilentIsEndedToBeResumed) {
   const ScriptedHttpServer server([](const std::string&, Connection& c) {
     c.StartChunked();
     c.WriteChunk(Event(6));
@@ -159,6 +160,27 @@ TEST_F(HttpApiFaultTest, SilentWatchIsUnavailable) {
       Client({.config = {.server = server.url()}, .watch_silence = absl::Milliseconds(200)});
   const Watched watched = Watch(*api);
   EXPECT_EQ(watched.events, 1);
+  EXPECT_TRUE(watched.status.ok()) << watched.status;
+}
+
+TEST_F(HttpApiFaultTest, AWatchThatFallsSilentInsideAnEventIsUnavailable) {
+  const ScriptedHttpServer server([](const std::string&, Connection& c) {
+    c.StartChunked();
+    c.WriteChunk(Event(6).substr(0, 20));
+    c.StaySilent();
+  });
+  const std::unique_ptr<HttpApi> api =
+      Client({.config = {.server = server.url()}, .watch_silence = absl::Milliseconds(200)});
+  const Watched watched = Watch(*api);
+  EXPECT_EQ(watched.status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(watched.status.message()), HasSubstr("watch pods ns: no byte for 200ms"));
+}
+
+TEST_F(HttpApiFaultTest, AWatchThatIsNeverAnsweredIsUnavailable) {
+  const ScriptedHttpServer server([](const std::string&, Connection& c) { c.StaySilent(); });
+  const std::unique_ptr<HttpApi> api =
+      Client({.config = {.server = server.url()}, .watch_silence = absl::Milliseconds(200)});
+  const Watched watched = Watch(*api);
   EXPECT_EQ(watched.status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(watched.status.message()), HasSubstr("watch pods ns: no byte for 200ms"));
 }

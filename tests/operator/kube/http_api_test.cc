@@ -11,6 +11,7 @@
 #include <set>
 
 #include "host/base/mutex.h"
+#include "operator/kube/rest_mapper.h"
 #include "tests/cluster/control_plane.h"
 #include "tests/operator/kube/http_fixture.h"
 
@@ -154,6 +155,19 @@ TEST_F(HttpApiTest, DeleteHoldsItsPreconditions) {
 }
 
 // A real ResourceQuota: the code tells a quota from missing rights.
+TEST_F(HttpApiTest, DiscoversTheKindsOfAGroup) {
+  RestMapper mapper(clock_, *api_);
+  const auto deployment = Await(mapper.Find("apps", "v1", "Deployment", Soon()));
+  ASSERT_TRUE(deployment.ok()) << deployment.status();
+  EXPECT_EQ(deployment->resource, Deployments());
+  EXPECT_TRUE(deployment->has_scale);
+  const auto daemon_set = Await(mapper.Find("apps", "v1", "DaemonSet", Soon()));
+  ASSERT_TRUE(daemon_set.ok()) << daemon_set.status();
+  EXPECT_FALSE(daemon_set->has_scale);
+  const auto nothing = Await(mapper.Find("example.com", "v1", "Gadget", Soon()));
+  EXPECT_EQ(nothing.status().code(), absl::StatusCode::kNotFound) << nothing.status();
+}
+
 TEST_F(HttpApiTest, RefusedQuotaIsResourceExhausted) {
   ASSERT_TRUE(
       SharedControlPlane()

@@ -35,6 +35,19 @@ TEST(RequestPathTest, RefusesNamesThatLeaveTheirSegment) {
               testing::HasSubstr("name: want a name without \"/\""));
 }
 
+// So do group and version, in spec.scaleTargetRef.apiVersion.
+TEST(RequestPathTest, RefusesAGroupOrVersionThatLeavesItsSegment) {
+  for (const char* part : {"..", "a/b", "a%2fb", "v1?watch=1", "v1#b"}) {
+    EXPECT_EQ(RequestPath({part, "v1", "gadgets"}, "ns", "x", "").status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << part;
+    EXPECT_EQ(GroupVersionPath("apps", part).status().code(), absl::StatusCode::kInvalidArgument)
+        << part;
+  }
+  EXPECT_EQ(*GroupVersionPath("apps", "v1"), "/apis/apps/v1");
+  EXPECT_EQ(*GroupVersionPath("", "v1"), "/api/v1");
+}
+
 TEST(QueryStringTest, SkipsEmptyValuesAndEncodes) {
   EXPECT_EQ(QueryString({}), "");
   EXPECT_EQ(QueryString({{"a", ""}}), "");

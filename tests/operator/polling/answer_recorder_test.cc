@@ -39,8 +39,8 @@ class AnswerRecorderTest : public testing::Test {
     trigger().specs = {{.name = "a", .target = 1}, {.name = "b", .target = 1}};
   }
   TrackedTrigger& trigger() { return object_.triggers.front(); }
-  void Record(const absl::StatusOr<host::MetricsAnswer>& answer, bool ends_cycle = true) {
-    RecordAnswer(health_, object_, trigger(), answer, ends_cycle, metrics_);
+  void Record(const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker = AnswerTo::kPoll) {
+    RecordAnswer(health_, object_, trigger(), answer, asker, metrics_);
   }
   const host::HealthRecord& Of(const std::string& metric) {
     return *health_.Find({.uid = "u", .trigger_index = 0, .metric = metric});
@@ -82,24 +82,32 @@ TEST_F(AnswerRecorderTest, WhatIsNotFiniteIsAnError) {
 // Shows R16. Case B012.
 TEST_F(AnswerRecorderTest, OnlyACycleCountsAFailure) {
   const absl::Status down = absl::UnavailableError("down");
-  Record(down, /*ends_cycle=*/true);
-  for (int i = 0; i < 10; ++i) Record(down, /*ends_cycle=*/false);
+  Record(down, AnswerTo::kPoll);
+  for (int i = 0; i < 10; ++i) Record(down, AnswerTo::kTest);
   EXPECT_EQ(Of("a").failed_cycles, 1);
   Record(down);
   Record(down);
   EXPECT_EQ(Of("a").failed_cycles, 3);
-  Record(Answer({{"a", 1}, {"b", 1}}), /*ends_cycle=*/false);
+  Record(Answer({{"a", 1}, {"b", 1}}), AnswerTo::kTest);
   EXPECT_EQ(Of("a").failed_cycles, 0) << "any success resets";
 }
 
 TEST_F(AnswerRecorderTest, OfAStatefulTypeOnlyAPollChangesWhatIsKnown) {
   trigger().resolved.stateful = true;
   Record(Answer({{"a", 7}, {"b", 7}}));
-  Record(Answer({{"a", 9}, {"b", 9}}), /*ends_cycle=*/false);
+  Record(Answer({{"a", 9}, {"b", 9}}), AnswerTo::kTest);
   EXPECT_EQ(Of("a").value, 7);
-  Record(absl::UnavailableError("down"), /*ends_cycle=*/false);
+  Record(absl::UnavailableError("down"), AnswerTo::kTest);
   EXPECT_TRUE(Of("a").status.ok());
   Record(Answer({{"a", 9}, {"b", 9}}));
+  EXPECT_EQ(Of("a").value, 9);
+}
+
+// What is known is of the trigger as it was.
+TEST_F(AnswerRecorderTest, TheFirstTestOfAChangedStatefulTriggerReplacesWhatIsKnown) {
+  trigger().resolved.stateful = true;
+  Record(Answer({{"a", 7}, {"b", 7}}));
+  Record(Answer({{"a", 9}, {"b", 9}}), AnswerTo::kFirstTest);
   EXPECT_EQ(Of("a").value, 9);
 }
 

@@ -108,7 +108,7 @@ class ObjectDeciderTest : public testing::Test {
                                  loop_.executor(),
                                  host::Logger(host::MakeNullSink()),
                                  {}};
-  TargetScaler scaler_{cluster_.api(), cluster_.view(), gate_};
+  TargetScaler scaler_{loop_.clock(), cluster_.api(), cluster_.view(), gate_};
   runtime::MetricsSink metrics_;
   ObjectDecider decider_{loop_.clock(),
                          cluster_.view(),

@@ -27,6 +27,13 @@ std::string TriggerJson(const std::string& script, const std::string& extra = ""
 }
 
 // The engine over scripted scalers; a "decision" writes down when an object was decided.
+struct LatencySink : runtime::MetricsSink {
+  void ScalerLatency(const runtime::ScalerLabels& labels, absl::Duration took) override {
+    latency[absl::StrCat(labels.object.name, "/", labels.metric)] = took;
+  }
+  std::map<std::string, absl::Duration> latency;
+};
+
 class PollEngineTest : public testing::Test {
  protected:
   PollEngineTest() { scalers_.Connect("redis", {"redis"}); }
@@ -93,7 +100,7 @@ class PollEngineTest : public testing::Test {
   host::HealthCache health_{loop_.clock(), {}};
   TriggerResolver resolver_{cluster_.api(), cluster_.view(), scalers_, {.fingerprint_key = "k"}};
   ObjectRegistry registry_;
-  runtime::MetricsSink metrics_;
+  LatencySink metrics_;
   PollEngine engine_{loop_.clock(),   scalers_,
                      health_,         resolver_,
                      registry_,       loop_.executor(),
@@ -110,6 +117,17 @@ TEST_F(PollEngineTest, PollsANewObjectAtOnceAndThenAtItsInterval) {
   loop_.Advance(absl::Seconds(35));
   EXPECT_THAT(decided_["a"], ElementsAre(0, 10'000, 20'000, 30'000));
   EXPECT_EQ(scalers_.Polls("a"), 4);
+}
+
+// Shows R26.
+TEST_F(PollEngineTest, EachPollTellsHowLongItsScalerTook) {
+  Start();
+  scalers_["slow"].delay = absl::Milliseconds(250);
+  TrackAndPoll("a", TriggerJson("a"));
+  TrackAndPoll("b", TriggerJson("slow"));
+  loop_.Advance(absl::Seconds(1));
+  EXPECT_EQ(metrics_.latency["a/s0-queue"], absl::ZeroDuration());
+  EXPECT_EQ(metrics_.latency["b/s0-queue"], absl::Milliseconds(250));
 }
 
 TEST_F(PollEngineTest, WhatIsDueTogetherIsAskedInOneBatch) {

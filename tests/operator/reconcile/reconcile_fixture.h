@@ -94,7 +94,7 @@ class ReconcileFixture : public testing::Test {
   runtime::WriteGate gate_{loop_.clock()};
   runtime::StatusWriter status_{loop_.clock(), cluster_.api(), gate_, loop_.executor(), log_, {}};
   runtime::EventRecorder events_{loop_.clock(), cluster_.api(), gate_, loop_.executor(), log_, {}};
-  polling::TargetScaler scaler_{cluster_.api(), cluster_.view(), gate_};
+  polling::TargetScaler scaler_{loop_.clock(), cluster_.api(), cluster_.view(), gate_};
   runtime::MetricsSink metrics_;
   polling::ObjectDecider decider_{loop_.clock(), cluster_.view(), health_,  registry_, scaler_,
                                   status_,       events_,         metrics_, log_,      {}};

@@ -232,10 +232,51 @@ INSTANTIATE_TEST_SUITE_P(
          "NotSupported", "scalingModifiers"},
         {"MissingTarget", R"("scaleTargetRef":{"name":"nobody"})", "ScaledObjectCheckFailed",
          "want an existing target, got none: apps/v1.Deployment ns/nobody"},
-        {"UnknownKind", R"("scaleTargetRef":{"name":"web","apiVersion":"x.io/v1","kind":"Thing"})",
-         "ScaledObjectCheckFailed", "got x.io/v1.Thing"},
+        {"UnknownGroup", R"("scaleTargetRef":{"name":"web","apiVersion":"x.io/v1","kind":"Thing"})",
+         "ScaledObjectCheckFailed",
+         "want a kind that the API server has, got x.io/v1.Thing: the API server does not serve"},
+        {"UnknownKind", R"("scaleTargetRef":{"name":"web","kind":"Thing","apiVersion":"apps/v1"})",
+         "ScaledObjectCheckFailed", "got apps/v1.Thing: apps/v1 has no kind Thing"},
+        {"NoScale", R"("scaleTargetRef":{"name":"web","kind":"Pod","apiVersion":"v1"})",
+         "ScaledObjectCheckFailed", "want a target with a scale subresource, got /v1.Pod"},
+        {"NoNamespace",
+         R"("scaleTargetRef":{"name":"a","kind":"APIService","apiVersion":"apiregistration.k8s.io/v1"})",
+         "ScaledObjectCheckFailed", "scale subresource in a namespace"},
     }),
     [](const testing::TestParamInfo<Invalid>& info) { return std::string(info.param.name); });
+
+constexpr char kOneTrigger[] = R"("triggers":[{"type":"redis","metadata":{}}])";
+constexpr char kGadget[] = R"({"apiVersion":"example.com/v1","kind":"Gadget","name":"web"})";
+
+TEST_F(ReconcilerTest, ATargetOfAnyKindWithAScaleSubresourceIsScaled) {
+  cluster_.Create(Gadgets(), R"({"apiVersion":"example.com/v1","kind":"Gadget",
+                                 "metadata":{"name":"web"},"spec":{"replicas":0}})");
+  cluster_.CreateScaledObject("orders", kOneTrigger, kGadget);
+  StartPolls();
+  ReconcileUntilSettled();
+  EXPECT_EQ(Condition(api::kReady), "True ScaledObjectReady");
+  EXPECT_EQ(At(Hpa(), "/spec/scaleTargetRef/kind"), "Gadget");
+  EXPECT_EQ(At(cluster_.Get(Gadgets(), "web"), "/spec/replicas"), "1") << "there is work";
+}
+
+// Nobody tells of a target of a kind that is not watched.
+TEST_F(ReconcilerTest, AMissingTargetOfAnUnwatchedKindIsLookedForAgain) {
+  cluster_.CreateScaledObject("orders", kOneTrigger, kGadget);
+  const absl::StatusOr<runtime::Result> result = Reconcile();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->requeue_after, absl::Seconds(30));
+  EXPECT_THAT(ReadyMessage(), HasSubstr("got none: example.com/v1.Gadget ns/web"));
+}
+
+TEST_F(ReconcilerTest, AMissingRightIsToldWithTheRuleThatGivesIt) {
+  cluster_.faults().Fail("get gadgets.example.com/scale", absl::PermissionDeniedError("forbidden"));
+  cluster_.CreateScaledObject("orders", kOneTrigger, kGadget);
+  (void)Reconcile();
+  EXPECT_THAT(ReadyMessage(),
+              HasSubstr("needs a ClusterRole with the label outrigger.dev/aggregate-to-operator"));
+  EXPECT_THAT(ReadyMessage(), HasSubstr("{apiGroups: [example.com], resources: [gadgets/scale], "
+                                        "verbs: [get, patch]}"));
+}
 
 TEST_F(ReconcilerTest, ARefusedObjectWorksOnceItIsMended) {
   cluster_.CreateScaledObject("orders", R"("triggers":[{"type":"redis","metadata":{}}])");

@@ -61,6 +61,10 @@ class ForwardingApi : public kube::Api {
     return api_.Delete(std::move(resource), std::move(namespace_name), std::move(name),
                        std::move(options), deadline);
   }
+  host::Task<absl::StatusOr<boost::json::value>> Discover(std::string group, std::string version,
+                                                          host::Deadline deadline) override {
+    return api_.Discover(std::move(group), std::move(version), deadline);
+  }
   host::Task<absl::Status> Watch(kube::Resource resource, std::string namespace_name,
                                  kube::WatchOptions options,
                                  std::function<void(kube::WatchEvent)> on_event,

@@ -36,6 +36,9 @@ inline std::string At(const boost::json::value& value, absl::string_view pointer
   return found->is_string() ? std::string(found->get_string()) : boost::json::serialize(*found);
 }
 
+// A kind that somebody installed, with a scale subresource.
+inline kube::Resource Gadgets() { return {"example.com", "v1", "gadgets", true}; }
+
 // A cluster in memory on a CoreLoop, and a test's hands in it. Everything lives in namespace "ns".
 // What a test does itself is not among the recorded calls, and no planned fault hits it.
 class MemoryCluster {
@@ -130,6 +133,12 @@ class MemoryCluster {
   }
 
  private:
+  static std::vector<kube::MemoryKind> Kinds() {
+    std::vector<kube::MemoryKind> kinds = kube::DefaultMemoryKinds();
+    kinds.push_back(kube::CustomKind(Gadgets(), "Gadget"));
+    kinds.back().has_scale = true;
+    return kinds;
+  }
   static std::string Namespace(const kube::Resource& resource) {
     return resource.namespaced ? "ns" : "";
   }
@@ -154,7 +163,7 @@ class MemoryCluster {
 
   CoreLoop& loop_;
   RecordingFaults faults_;
-  kube::MemoryApi api_{loop_.clock(), {.faults = &faults_}};
+  kube::MemoryApi api_{loop_.clock(), {.store = {.kinds = Kinds()}, .faults = &faults_}};
   LiveView view_{api_};
 };
 
