@@ -53,9 +53,8 @@ TEST(DeployTest, ServicesPublishAddressesThatAreNotReady) {
     }
   }
   EXPECT_EQ(ports["outrigger-metrics"], "443 to metrics-api;");
-  EXPECT_EQ(ports["outrigger-webhook"], "443 to webhook;");
   EXPECT_EQ(ports["outrigger-operator"], "9666 to grpc;8080 to metrics;");
-  EXPECT_EQ(ports.size(), 3u);
+  EXPECT_EQ(ports.size(), 2u);
 }
 
 std::set<std::string> Mounts(const json::value& container) {
