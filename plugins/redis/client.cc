@@ -155,7 +155,8 @@ host::Task<absl::Status> Client::Connect(ConnectionPtr connection) {
   CO_ASSIGN_OR_RETURN(std::vector<std::string> addresses,
                       co_await context_.resolver.Resolve(server_.host, deadline));
   const Closer closer(context_.clock, context_.executor, deadline, connection->transport);
-  CO_RETURN_IF_ERROR(co_await connection->transport->Connect(std::move(addresses), server_.port));
+  CO_RETURN_IF_ERROR(co_await connection->transport->Connect(context_.clock, deadline,
+                                                             std::move(addresses), server_.port));
   const absl::Status logged_in = co_await LogIn(connection);
   co_return logged_in;
 }

@@ -197,6 +197,7 @@ struct Transport::Sockets {
   std::optional<asio::ssl::stream<tcp::socket&>> stream;  // after the handshake's start
   std::array<char, kReadBytes> buffer;
   bool closed = false;
+  uint64_t tries = 0;  // counts up at the beginning and the end of each
 
   absl::Status PrepareStream() {
     context.emplace(asio::ssl::context::tls_client);
@@ -216,14 +217,50 @@ Transport::Transport(const host::Executor& executor, std::string host, std::opti
 
 Transport::~Transport() { Close(); }
 
-host::Task<absl::Status> Transport::Connect(std::vector<std::string> addresses, uint16_t port) {
+// One that answers nothing must not use up the time of those behind it.
+class Transport::TryTimer {
+ public:
+  TryTimer(host::Clock& clock, absl::Duration share, const std::shared_ptr<Sockets>& sockets)
+      : clock_(clock), sockets_(sockets), number_(++sockets->tries) {
+    std::weak_ptr<Sockets> weak = sockets;
+    timer_ = clock.AddTimer(clock.SteadyNow() + share, [weak, number = number_] {
+      const std::shared_ptr<Sockets> open = weak.lock();
+      if (open == nullptr) return;
+      asio::post(open->socket.get_executor(), [weak, number] {
+        const std::shared_ptr<Sockets> still_open = weak.lock();
+        if (still_open == nullptr || still_open->tries != number) return;
+        error_code ignored;
+        still_open->socket.close(ignored);
+      });
+    });
+  }
+  ~TryTimer() {
+    ++sockets_->tries;
+    clock_.CancelTimer(timer_);
+  }
+  TryTimer(const TryTimer&) = delete;
+  TryTimer& operator=(const TryTimer&) = delete;
+
+ private:
+  host::Clock& clock_;
+  const std::shared_ptr<Sockets> sockets_;
+  const uint64_t number_;
+  host::Clock::TimerId timer_;
+};
+
+host::Task<absl::Status> Transport::Connect(host::Clock& clock, host::Deadline deadline,
+                                            std::vector<std::string> addresses, uint16_t port) {
   const std::shared_ptr<Sockets> sockets = sockets_;
   error_code error = asio::error::host_not_found;
-  for (const std::string& address : addresses) {
-    if (sockets->closed) break;
+  for (size_t i = 0; i < addresses.size() && !sockets->closed; ++i) {
     error_code ignored;
     sockets->socket.close(ignored);
-    const tcp::endpoint endpoint(asio::ip::make_address(address, ignored), port);
+    const tcp::endpoint endpoint(asio::ip::make_address(addresses[i], ignored), port);
+    const size_t left = addresses.size() - i;
+    std::optional<TryTimer> timer;
+    if (left > 1) {
+      timer.emplace(clock, deadline.Remaining(clock) / static_cast<double>(left), sockets);
+    }
     std::tie(error) = co_await sockets->socket.async_connect(endpoint, kAsTuple);
     if (!error) break;
   }

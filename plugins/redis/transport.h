@@ -62,8 +62,11 @@ class Transport {
   Transport(const host::Executor& executor, std::string host, std::optional<TlsConfig> tls);
   ~Transport();
 
-  // Tries the addresses in order, then shakes hands. UNAVAILABLE says which step failed and why.
-  host::Task<absl::Status> Connect(std::vector<std::string> addresses, uint16_t port);
+  // Tries the addresses in order, each for its share of what is left until `deadline`, then shakes
+  // hands. UNAVAILABLE says which step failed and why. The deadline ends nothing but a try that
+  // others wait behind.
+  host::Task<absl::Status> Connect(host::Clock& clock, host::Deadline deadline,
+                                   std::vector<std::string> addresses, uint16_t port);
   // At least one byte. UNAVAILABLE: the peer closed, or the connection broke.
   host::Task<absl::StatusOr<std::string>> Read();
   host::Task<absl::Status> Write(std::string bytes);
@@ -71,6 +74,7 @@ class Transport {
 
  private:
   struct Sockets;
+  class TryTimer;
   const std::shared_ptr<Sockets> sockets_;
 };
 
