@@ -8,7 +8,7 @@ packages=(
   libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev libcurl4-openssl-dev libssl-dev zlib1g-dev
   libhiredis-dev libyaml-cpp-dev libcli11-dev libspdlog-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  redis-server redis-tools etcd-server iproute2 openssl procps python3 git ca-certificates
+  redis-server redis-tools etcd-server curl iproute2 openssl procps python3 git ca-certificates
 )
 missing=()
 for package in "${packages[@]}"; do
