@@ -98,7 +98,8 @@ TEST(CustomTargetTest, AKindOfOthersIsScaledOnceItsRightsAreThere) {
 
   ASSERT_TRUE(plane.Apply(kRights).ok());
   scene.WaitUntil("worker", "1 replica", absl::Seconds(60), [&] { return Count(scene) == "1"; });
-  EXPECT_EQ(scene.Condition("worker", "Ready"), "True");
+  scene.WaitUntil("worker", "Ready", absl::Seconds(10),
+                  [&] { return scene.Condition("worker", "Ready") == "True"; });
   ReportStatus(scene, "1");
   scene.WaitUntil("worker", "3 replicas by the HPA", absl::Seconds(60),
                   [&] { return Count(scene) == "3"; });
