@@ -69,7 +69,10 @@ host::Task<void> ProcessRunner::Run() {
 
 host::SteadyTime ProcessRunner::NextLook() const {
   host::SteadyTime next = host::SteadyTime::InfiniteFuture();
-  for (const Replica& replica : replicas_) {
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    const Replica& replica = replicas_[i];
+    // It has ended before one behind it, for which alone its place is kept.
+    if (replica.process == nullptr && !Wanted(i)) continue;
     const host::SteadyTime at =
         replica.process == nullptr ? replica.start_at : clock_.SteadyNow() + options_.poll_period;
     next = std::min(next, at, [](host::SteadyTime a, host::SteadyTime b) { return a < b; });

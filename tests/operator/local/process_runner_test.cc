@@ -144,6 +144,20 @@ TEST_F(ProcessRunnerTest, WhoIgnoresSigtermIsKilledAfterTheGracePeriod) {
   EXPECT_FALSE(Alive(Lines("pids")[0]));
 }
 
+TEST_F(ProcessRunnerTest, AReplicaThatEndsBeforeOneBehindItIsNotLookedAtAllTheTime) {
+  const std::string script =
+      "[ $HOSTNAME = web-2 ] && trap '' TERM; echo x >> $D/up; while :; do tail -f /dev/null; done";
+  StartRunner();
+  ASSERT_TRUE(Apply(3, script, 5).ok());
+  ASSERT_TRUE(Until([&] { return Lines("up").size() == 3; }));
+  ASSERT_TRUE(Apply(1, script, 5).ok());
+  ASSERT_TRUE(Until([&] { return Counts() == "2/1"; }));
+  const uint64_t before = executor_.turns();
+  executor_.RunFor(absl::Seconds(2));
+  EXPECT_EQ(Counts(), "2/1");
+  EXPECT_LE(executor_.turns() - before, 100u) << "40 looks are due";
+}
+
 TEST_F(ProcessRunnerTest, WhatAReplicaStartedGoesWithIt) {
   StartRunner();
   ASSERT_TRUE(Apply(1, "tail -f /dev/null & echo $! > $D/child; wait").ok());
