@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <absl/strings/string_view.h>
 #include <absl/time/time.h>
 
 #include <boost/json/value.hpp>
@@ -34,9 +35,12 @@ struct HpaBehavior {
 };
 
 // Parses spec.behavior; what is absent gets the API server's defaults (up: the larger of 4 pods and
-// 100 % per 15 s; down: 100 % per 15 s), scaleDown's window `down_window`. INVALID_ARGUMENT with
-// path, wanted and got. Source: k8s.io/kubernetes v1.36 pkg/apis/autoscaling/v2/defaults.go.
+// 100 % per 15 s; down: 100 % per 15 s), scaleDown's window `down_window`. INVALID_ARGUMENT for
+// what the API server refuses, with the path below `path`, wanted and got. Source:
+// k8s.io/kubernetes v1.36 pkg/apis/autoscaling/v2/defaults.go and
+// pkg/apis/autoscaling/validation/validation.go.
 absl::StatusOr<HpaBehavior> ParseHpaBehavior(const boost::json::value& behavior,
-                                             absl::Duration down_window);
+                                             absl::Duration down_window,
+                                             absl::string_view path = "spec.behavior");
 
 }  // namespace outrigger::controller::local

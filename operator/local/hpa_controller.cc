@@ -129,10 +129,10 @@ Deadline HpaController::CallDeadline() const {
   return Deadline::After(clock_, options_.call_timeout);
 }
 
-void HpaController::Emit(const api::HorizontalPodAutoscaler& hpa, bool warning, std::string reason,
+void HpaController::Emit(api::NamespacedName hpa, bool warning, std::string reason,
                          std::string message) const {
   if (!options_.on_event) return;
-  options_.on_event({hpa.Key(), warning, std::move(reason), std::move(message)});
+  options_.on_event({std::move(hpa), warning, std::move(reason), std::move(message)});
 }
 
 Task<absl::Status> HpaController::SyncAll() {
@@ -236,7 +236,7 @@ Task<void> HpaController::WriteStatus(Sync& sync, json::object status) {
       std::move(object), std::move(options), CallDeadline());
   // A conflict or an outage: the next sync starts from what is there then.
   if (!written.ok()) {
-    Emit(sync.hpa, true, "FailedUpdateStatus", std::string(written.status().message()));
+    Emit(sync.hpa.Key(), true, "FailedUpdateStatus", std::string(written.status().message()));
   }
 }
 
@@ -262,8 +262,14 @@ absl::StatusOr<HpaController::Sync> HpaController::Prepare(json::value item) con
 }
 
 Task<void> HpaController::SyncOne(json::value item) {
+  const absl::StatusOr<api::ObjectMeta> meta = api::ParseObjectMeta(item);
   absl::StatusOr<Sync> prepared = Prepare(std::move(item));
-  if (!prepared.ok()) co_return;  // an API server lets no such HPA in
+  if (!prepared.ok()) {
+    // An API server lets no such HPA in, but the one in memory does not look.
+    Emit(meta.ok() ? meta->Key() : api::NamespacedName(), true, "FailedConvertHPA",
+         std::string(prepared.status().message()));
+    co_return;
+  }
   Sync& sync = *prepared;
   absl::StatusOr<Target> target = co_await ReadTarget(sync.hpa);
   if (!target.ok()) {
@@ -276,14 +282,15 @@ Task<void> HpaController::SyncOne(json::value item) {
                                    readings, sync.hpa.status.conditions, clock_.WallNow(),
                                    clock_.SteadyNow(), histories_[sync.hpa.Key()]);
   if (!decision.error.ok()) {
-    Emit(sync.hpa, true, "FailedComputeMetricsReplicas", std::string(decision.error.message()));
+    Emit(sync.hpa.Key(), true, "FailedComputeMetricsReplicas",
+         std::string(decision.error.message()));
   }
   co_await Act(sync, *target, std::move(decision));
 }
 
 Task<void> HpaController::ReportNoScale(Sync& sync, absl::Status error) {
   const std::string message(error.message());
-  Emit(sync.hpa, true, "FailedGetScale", message);
+  Emit(sync.hpa.Key(), true, "FailedGetScale", message);
   api::Conditions conditions = sync.hpa.status.conditions;
   api::SetCondition(
       conditions, kAbleToScale, api::kFalse, "FailedGetScale",
@@ -316,14 +323,14 @@ void HpaController::RecordRescale(const Sync& sync, int32_t before, HpaDecision&
   std::string event = absl::StrCat("New size: ", after, "; reason: ", decision.rescale_reason);
   if (!written.ok()) {
     absl::StrAppend(&event, "; error: ", written.message());
-    Emit(sync.hpa, true, "FailedRescale", std::move(event));
+    Emit(sync.hpa.Key(), true, "FailedRescale", std::move(event));
     api::SetCondition(decision.conditions, kAbleToScale, api::kFalse, "FailedUpdateScale",
                       absl::StrCat("the HPA controller was unable to update the target scale: ",
                                    written.message()),
                       clock_.WallNow(), 0);
     return;
   }
-  Emit(sync.hpa, false, "SuccessfulRescale", std::move(event));
+  Emit(sync.hpa.Key(), false, "SuccessfulRescale", std::move(event));
   api::SetCondition(
       decision.conditions, kAbleToScale, api::kTrue, "SucceededRescale",
       absl::StrCat("the HPA controller was able to update the target scale to ", after),

@@ -100,8 +100,7 @@ class HpaController {
                      const absl::Status& written);
   host::Task<void> ReportNoScale(Sync& sync, absl::Status error);
   host::Task<void> WriteStatus(Sync& sync, boost::json::object status);
-  void Emit(const api::HorizontalPodAutoscaler& hpa, bool warning, std::string reason,
-            std::string message) const;
+  void Emit(api::NamespacedName hpa, bool warning, std::string reason, std::string message) const;
   host::Deadline CallDeadline() const;
 
   kube::Api& api_;

@@ -18,6 +18,7 @@
 #include "operator/api/validation.h"
 #include "operator/api/workload.h"
 #include "operator/local/container_command.h"
+#include "operator/local/hpa_behavior.h"
 
 namespace outrigger::controller::local {
 namespace {
@@ -26,6 +27,7 @@ namespace json = boost::json;
 using Faults = std::vector<std::string>;
 
 constexpr char kContainer[] = "spec.template.spec.containers[0]";
+constexpr char kBehavior[] = "spec.advanced.horizontalPodAutoscalerConfig.behavior";
 
 void AddStatus(const absl::Status& status, Faults& faults) {
   if (!status.ok()) faults.emplace_back(status.message());
@@ -67,6 +69,11 @@ void CheckScaledObject(const json::value& object, Faults& faults) {
   }
   if (const auto field = api::UnsupportedField(*parsed)) {
     faults.push_back(absl::StrCat(*field, ": want nothing (it is not supported yet), got a value"));
+  }
+  // It is copied into the HPA: in a cluster the API server would refuse that.
+  const json::value& behavior = parsed->spec.advanced.hpa_behavior;
+  if (!behavior.is_null()) {
+    AddStatus(ParseHpaBehavior(behavior, absl::ZeroDuration(), kBehavior).status(), faults);
   }
   const std::string& kind = parsed->spec.scale_target_ref.kind;
   if (!kind.empty() && kind != "Deployment") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/hpa_algorithm.h"
 
+#include <absl/strings/str_cat.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
@@ -232,15 +233,51 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const testing::TestParamInfo<Sequence>& info) { return std::string(info.param.name); });
 
-TEST(HpaBehaviorTest, UnknownWordsAreNamedWithTheirPath) {
-  const auto select = ParseHpaBehavior(boost::json::parse(R"({"scaleUp":{"selectPolicy":"Most"}})"),
-                                       absl::Minutes(5));
-  EXPECT_EQ(select.status().message(),
-            "spec.behavior.scaleUp.selectPolicy: want Max, Min or Disabled, got \"Most\"");
-  const auto type = ParseHpaBehavior(
-      boost::json::parse(R"({"scaleDown":{"policies":[{"type":"Nodes"}]}})"), absl::Minutes(5));
-  EXPECT_EQ(type.status().message(),
-            "spec.behavior.scaleDown.policies[0].type: want Pods or Percent, got \"Nodes\"");
+struct WrongBehavior {
+  const char* name;
+  const char* behavior;
+  const char* message;  // behind "spec.behavior."
+};
+class WrongBehaviorTest : public testing::TestWithParam<WrongBehavior> {};
+
+// The API server refuses all of them.
+TEST_P(WrongBehaviorTest, NamesPathWantedAndGot) {
+  const absl::Status status =
+      ParseHpaBehavior(boost::json::parse(GetParam().behavior), absl::Minutes(5)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), absl::StrCat("spec.behavior.", GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Behaviors, WrongBehaviorTest,
+    testing::ValuesIn<WrongBehavior>({
+        {"SelectPolicy", R"({"scaleUp":{"selectPolicy":"Most"}})",
+         R"(scaleUp.selectPolicy: want Max, Min or Disabled, got "Most")"},
+        {"PolicyType", R"({"scaleDown":{"policies":[{"type":"Nodes"}]}})",
+         R"(scaleDown.policies[0].type: want Pods or Percent, got "Nodes")"},
+        {"NoPolicies", R"({"scaleUp":{"policies":[]}})",
+         "scaleUp.policies: want at least one policy, got none"},
+        {"PolicyValue", R"({"scaleUp":{"policies":[{"type":"Pods","periodSeconds":15}]}})",
+         "scaleUp.policies[0].value: want an integer >= 1, got 0"},
+        {"PolicyPeriod",
+         R"({"scaleUp":{"policies":[{"type":"Pods","value":1,"periodSeconds":1801}]}})",
+         "scaleUp.policies[0].periodSeconds: want an integer from 1 to 1800, got 1801"},
+        {"Window", R"({"scaleDown":{"stabilizationWindowSeconds":3601}})",
+         "scaleDown.stabilizationWindowSeconds: want an integer from 0 to 3600, got 3601"},
+        {"ToleranceIsNoQuantity", R"({"scaleUp":{"tolerance":"some"}})",
+         R"(scaleUp.tolerance: want a quantity >= 0, got "some")"},
+        {"NegativeTolerance", R"({"scaleUp":{"tolerance":-1}})",
+         "scaleUp.tolerance: want a quantity >= 0, got -1"},
+    }),
+    [](const testing::TestParamInfo<WrongBehavior>& info) { return std::string(info.param.name); });
+
+TEST(HpaBehaviorTest, AToleranceIsATextOrANumber) {
+  const auto behavior = ParseHpaBehavior(
+      boost::json::parse(R"({"scaleUp":{"tolerance":"50m"},"scaleDown":{"tolerance":0.25}})"),
+      absl::Minutes(5));
+  ASSERT_TRUE(behavior.ok()) << behavior.status();
+  EXPECT_EQ(behavior->scale_up.tolerance, 0.05);
+  EXPECT_EQ(behavior->scale_down.tolerance, 0.25);
 }
 
 }  // namespace

@@ -219,6 +219,19 @@ TEST_F(HpaControllerTest, AMissingTargetIsNamedInTheCondition) {
   EXPECT_THAT(events_, Contains("FailedGetScale: deployments.apps \"web\" not found"));
 }
 
+TEST_F(HpaControllerTest, ABehaviorThatCannotBeReadIsToldAndHoldsTheTarget) {
+  CreateTarget(2);
+  CreateHpa(
+      External("queue", R"({"type":"AverageValue","averageValue":"5"})"),
+      R"(,"behavior":{"scaleUp":{"policies":[{"type":"Pod","value":1,"periodSeconds":15}]}})");
+  metrics_.values["queue"] = {50};
+  Sync();
+  EXPECT_EQ(Replicas(), "2");
+  EXPECT_THAT(events_, testing::ElementsAre(
+                           "FailedConvertHPA: spec.behavior.scaleUp.policies[0].type: want Pods or "
+                           "Percent, got \"Pod\""));
+}
+
 TEST_F(HpaControllerTest, RunSyncsEachPeriodUntilStopped) {
   CreateTarget(1);
   CreateHpa(External("queue", R"({"type":"AverageValue","averageValue":"5"})"));

@@ -184,6 +184,14 @@ INSTANTIATE_TEST_SUITE_P(
                              "  advanced: {restoreToOriginal"
                              "ReplicaCount: true}\n")),
          "spec.advanced.restoreToOriginalReplicaCount: want nothing (it is not supported yet)"},
+        {"BehaviorOfTheHpa",
+         Scaled(absl::StrCat(kTarget, kTrigger,
+                             "  advanced:\n    horizontalPodAutoscalerConfig:\n      behavior:\n"
+                             "        scaleUp:\n          policies: [{type: Pod, value: 1, "
+                             "periodSeconds: 15}]\n")),
+         "line 19, ScaledObject default/x: "
+         "spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleUp.policies[0].type: want Pods "
+         "or Percent, got \"Pod\""},
         {"TargetOfAnotherKind",
          Scaled(absl::StrCat("  scaleTargetRef: {name: worker, kind: "
                              "StatefulSet}\n",
