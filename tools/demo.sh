@@ -12,27 +12,34 @@ fi
 work=$(mktemp -d)
 redis=""
 local_operator=""
+# end PID: asks a child to end and waits for it; nothing where there is none.
+end() {
+  [ -n "$1" ] || return 0
+  kill "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
 cleanup() {
-  [ -z "$local_operator" ] || kill "$local_operator" 2>/dev/null || true
-  [ -z "$local_operator" ] || wait "$local_operator" 2>/dev/null || true
-  [ -z "$redis" ] || kill "$redis" 2>/dev/null || true
-  [ -z "$redis" ] || wait "$redis" 2>/dev/null || true
+  end "$local_operator"
+  end "$redis"
   rm -rf "$work"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
-# A port that is free now; if somebody takes it first, the next one.
+# A port that nobody listens on; if somebody does, the next one. They lie below those that the kernel takes for outgoing
+# connections.
 start_redis() {
   local try port
   for try in 1 2 3 4 5; do
-    port=$((20000 + RANDOM % 20000))
+    port=$((12000 + RANDOM % 20000))
     redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$work" --logfile "$work/redis.log" &
     redis=$!
     for _ in $(seq 50); do
-      [ "$(redis-cli -p "$port" PING 2>/dev/null)" = PONG ] && kill -0 "$redis" 2>/dev/null && { address=127.0.0.1:$port; return; }
+      redis-cli -p "$port" INFO server 2>/dev/null | grep -qx "process_id:$redis." && { address=127.0.0.1:$port; return; }
       kill -0 "$redis" 2>/dev/null || break
       read -r -t 0.1 <> <(:) || true
     done
+    end "$redis"
+    redis=""
   done
   echo "demo: redis-server does not start" >&2
   exit 1

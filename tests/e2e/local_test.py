@@ -10,6 +10,7 @@ own (Terminal), so that the test reads what a person would see.
 import fcntl
 import os
 import pty
+import random
 import re
 import select
 import signal
@@ -44,12 +45,22 @@ class Terminal:
         self.other_screen = False
         self.first_lines = []  # what stands on the first screen, for the person to keep
         self.clears = 0
-        self.resize(width, height)
+        self.row = self.column = 0
+        self.next_size = (width, height)
+        self.take_size()
 
     def resize(self, width, height):
-        self.width, self.height = width, height
-        self.row = self.column = 0
-        self.rows = [[" "] * width for _ in range(height)]
+        """Takes effect when the screen is cleared: what comes before that was drawn for the size of before, or is drawn
+        for the new one by a program that has not been told yet. On a real terminal it may wrap."""
+        self.next_size = (width, height)
+
+    def settled(self):
+        return self.next_size == (self.width, self.height)
+
+    def take_size(self):
+        self.width, self.height = self.next_size
+        self.row, self.column = min(self.row, self.height - 1), min(self.column, self.width)
+        self.rows = [[" "] * self.width for _ in range(self.height)]
 
     def lines(self):
         return ["".join(row).rstrip() for row in self.rows]
@@ -80,7 +91,7 @@ class Terminal:
             self.cursor_visible = sequence == "?25h"
         elif sequence == "2J":
             self.clears += 1
-            self.rows = [[" "] * self.width for _ in range(self.height)]
+            self.take_size()
         elif sequence == "H":
             self.row = self.column = 0
         elif sequence == "K":
@@ -92,6 +103,9 @@ class Terminal:
         else:
             raise Failed(f"an unknown sequence: {sequence!r}")
 
+    def is_beyond(self, character):
+        return self.row + 1 >= self.height if character == "\n" else self.column >= self.width
+
     def put(self, character):
         if not self.other_screen:
             if character == "\n":
@@ -102,6 +116,8 @@ class Terminal:
             return
         if character == "\r":
             self.column = 0
+        elif not self.settled() and self.is_beyond(character):
+            pass
         elif character == "\n":
             check(self.row + 1 < self.height, "the table scrolls the screen:\n" + "\n".join(self.lines()))
             self.row += 1
@@ -127,9 +143,9 @@ class Run:
             os.execv(f"{BIN}/outriggerctl", ["outriggerctl", *arguments])
 
     def resize(self, width, height):
-        self.read(0.3)
         self.terminal.resize(width, height)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        self.until("a screen drawn for the new size", self.terminal.settled)
 
     def type(self, keys):
         os.write(self.fd, keys)
@@ -176,10 +192,25 @@ class Run:
         os.close(self.fd)
 
 
+RESERVED = []  # what keeps others from our ports, until we end
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """As FreePort() of tests/support: nobody listens on it now, no other test gets it while we live, and it lies below
+    those that the kernel takes for outgoing connections."""
+    while True:
+        port = random.randint(12000, 31999)
+        reservation = socket.socket(socket.AF_UNIX)
+        try:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+            reservation.bind(f"\0outrigger-test-port-{port}")
+        except OSError:
+            reservation.close()
+            continue
+        RESERVED.append(reservation)
+        return port
 
 
 class Scene:
@@ -190,13 +221,7 @@ class Scene:
         self.tmp = os.path.join(self.folder.name, "tmp")
         os.mkdir(self.tmp)
         os.environ["TMPDIR"] = self.tmp
-        self.port = free_port()
-        self.redis = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name],
-            stdout=subprocess.DEVNULL)
-        end = time.monotonic() + 20
-        while subprocess.run(self.cli("PING"), capture_output=True, check=False).stdout != b"PONG\n":
-            check(time.monotonic() < end and self.redis.poll() is None, "redis-server does not start")
+        check(any(self.start_redis() for _ in range(5)), "redis-server does not start")
         self.files = []
         for name in ("worker", "scaledobject"):
             path = os.path.join(self.folder.name, name + ".yaml")
@@ -206,6 +231,21 @@ class Scene:
                 out.write(text)
             self.files += ["-f", path]
         return self
+
+    def start_redis(self):
+        """False where somebody took the port first: a redis-server of ours is gone then."""
+        self.port = free_port()
+        self.redis = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name],
+            stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 20
+        while time.monotonic() < end and self.redis.poll() is None:
+            info = subprocess.run(self.cli("INFO", "server"), capture_output=True, text=True, check=False).stdout
+            if f"process_id:{self.redis.pid}\n" in info:
+                return True
+        self.redis.kill()
+        self.redis.wait()
+        return False
 
     def __exit__(self, *_):
         self.redis.terminate()
@@ -321,6 +361,22 @@ def ctrl_c_while_a_plugin_waits(scene):
         run.kill()
 
 
+def spawn_local(scene, *arguments):
+    """`outriggerctl local` with its lines in a pipe, as a script sees it."""
+    return subprocess.Popen([f"{BIN}/outriggerctl", "local", *scene.files, *arguments], cwd=ROOT,
+                            stdout=subprocess.PIPE, bufsize=0)
+
+
+def read_until(run, text, seconds=20):
+    end = time.monotonic() + seconds
+    said = ""
+    while text not in said:
+        ready, _, _ = select.select([run.stdout], [], [], max(0, end - time.monotonic()))
+        more = run.stdout.read(65536).decode() if ready else ""
+        check(more, f"want {text!r} within {seconds} s, last saw {said!r}")
+        said += more
+
+
 def ctl(*arguments, seconds=20):
     return subprocess.run([f"{BIN}/outriggerctl", *arguments], capture_output=True, text=True, check=False,
                           timeout=seconds, cwd=ROOT)
@@ -348,10 +404,9 @@ def explain_and_plugin_list_ask_a_run(scene):
     address = f"127.0.0.1:{port}"
     check_told(ctl("explain", "worker", "--address", address), address, "nobody answers there (", "refused")
     check_told(ctl("plugin", "list", "--address", "here"), '--address: want HOST:PORT or unix:PATH, got "here"')
-    run = subprocess.Popen([f"{BIN}/outriggerctl", "local", *scene.files, "--address", address], cwd=ROOT,
-                           stdout=subprocess.PIPE, text=True)
+    run = spawn_local(scene, "--address", address)
     try:
-        check(address in run.stdout.readline(), "want the address in the first line")
+        read_until(run, address)
         until_said("a plugin that is ready", ["plugin", "list", "--address", address], ["NAME", "redis", "ready"])
         scene.push(40)
         until_said("the last decision in plain words", ["explain", "default/worker", "--address", address],
