@@ -2,6 +2,7 @@
 // outriggerctl (also kubectl-outrigger): reads the command line and runs the command.
 #include <absl/strings/str_split.h>
 #include <grpc/support/log.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <string>
@@ -52,6 +53,7 @@ int Fail(const absl::Status& status, int exit_code) {
 
 int Main(int argc, char** argv) {
   gpr_set_log_function([](gpr_log_func_args*) {});  // our errors say what gRPC's lines say
+  signal(SIGPIPE, SIG_IGN);  // who writes for a reader that has gone gets an error: see screen.cc
   const absl::StatusOr<Command> command = ParseCommandLine({argv + 1, argv + argc});
   if (!command.ok()) return Fail(command.status(), kUsage);
   host::RealClock clock;

@@ -32,18 +32,26 @@ constexpr char kHome[] = "\x1b[H";
 constexpr char kClearRestOfLine[] = "\x1b[K";
 constexpr char kClearBelow[] = "\x1b[J";
 
-void WriteAll(absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      // The reader has gone (`| head`, a closed terminal): end as if asked to.
-      kill(getpid(), SIGTERM);
-      return;
+// stdout, for as long as somebody reads it. SIGPIPE must be ignored.
+class Output {
+ public:
+  void Write(absl::string_view text) {
+    while (!reader_has_gone_ && !text.empty()) {
+      const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) {
+        // `| head`, a closed terminal: end as if asked to.
+        reader_has_gone_ = true;
+        kill(getpid(), SIGTERM);
+        return;
+      }
+      text.remove_prefix(static_cast<size_t>(written));
     }
-    text.remove_prefix(static_cast<size_t>(written));
   }
-}
+
+ private:
+  bool reader_has_gone_ = false;
+};
 
 std::optional<TableSize> TerminalSize() {
   winsize size{};
@@ -67,14 +75,15 @@ class Stopwatch {
 class LineScreen : public Screen {
  public:
   LineScreen(host::Clock& clock, const Title& title) : watch_(clock) {
-    WriteAll(absl::StrCat(watch_.Stamp(title.text), "\n"));
+    out_.Write(absl::StrCat(watch_.Stamp(title.text), "\n"));
   }
   void AddStep(const std::string& line) override {
-    WriteAll(absl::StrCat(watch_.Stamp(line), "\n"));
+    out_.Write(absl::StrCat(watch_.Stamp(line), "\n"));
   }
   void Show(const local::LocalState&) override {}
 
  private:
+  Output out_;
   const Stopwatch watch_;
 };
 
@@ -84,8 +93,8 @@ class TableScreen : public Screen {
     Resume();
   }
   ~TableScreen() override {
-    WriteAll(kFirstScreen);
-    for (const std::string& step : steps_) WriteAll(absl::StrCat(step, "\n"));
+    out_.Write(kFirstScreen);
+    for (const std::string& step : steps_) out_.Write(absl::StrCat(step, "\n"));
   }
 
   void AddStep(const std::string& line) override {
@@ -99,12 +108,12 @@ class TableScreen : public Screen {
   }
   void Resize() override {
     drawn_.clear();
-    WriteAll(kClear);  // what the terminal made of the old lines
+    out_.Write(kClear);  // what the terminal made of the old lines
     Draw();
   }
-  void Suspend() override { WriteAll(kFirstScreen); }
+  void Suspend() override { out_.Write(kFirstScreen); }
   void Resume() override {
-    WriteAll(kOtherScreen);
+    out_.Write(kOtherScreen);
     Resize();
   }
 
@@ -125,10 +134,11 @@ class TableScreen : public Screen {
       // No line break after the last: a full screen would scroll.
       absl::StrAppend(&text, i == 0 ? "" : "\r\n", lines[i], kClearRestOfLine);
     }
-    WriteAll(absl::StrCat(text, kClearBelow));
+    out_.Write(absl::StrCat(text, kClearBelow));
     drawn_ = std::move(lines);
   }
 
+  Output out_;
   const Stopwatch watch_;
   const Title title_;
   local::LocalState state_;

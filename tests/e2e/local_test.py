@@ -377,6 +377,21 @@ def read_until(run, text, seconds=20):
         said += more
 
 
+def a_reader_that_goes_ends_it(scene):
+    """`outriggerctl local … | head`."""
+    run = spawn_local(scene)
+    try:
+        read_until(run, "replicas at the start")
+        scene.push(40)
+        read_until(run, "0 -> 1 replicas")
+        run.stdout.close()
+        check(run.wait(20) == 0, f"want exit code 0 when nobody reads, got {run.returncode}")
+        scene.check_clean()
+    finally:
+        run.kill()
+        run.wait()
+
+
 def ctl(*arguments, seconds=20):
     return subprocess.run([f"{BIN}/outriggerctl", *arguments], capture_output=True, text=True, check=False,
                           timeout=seconds, cwd=ROOT)
@@ -429,7 +444,7 @@ def explain_and_plugin_list_ask_a_run(scene):
 
 def main():
     for scenario in (a_table_that_follows_and_gives_the_terminal_back, plain_lines_where_no_table_fits,
-                     ctrl_c_while_a_plugin_waits, explain_and_plugin_list_ask_a_run):
+                     ctrl_c_while_a_plugin_waits, a_reader_that_goes_ends_it, explain_and_plugin_list_ask_a_run):
         started = time.monotonic()
         with Scene() as scene:
             try:

@@ -78,8 +78,10 @@ TEST_F(ChildProcessTest, StartsWithNoSignalBlockedOrIgnored) {
   sigaddset(&blocked, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &blocked, &before);
   const auto handler = signal(SIGHUP, SIG_IGN);
+  const auto pipe_handler = signal(SIGPIPE, SIG_IGN);  // outriggerctl ignores it
   const auto child = StartShell("grep -E '^Sig(Blk|Ign)' /proc/self/status");
   signal(SIGHUP, handler);
+  signal(SIGPIPE, pipe_handler);
   sigset_t after;
   pthread_sigmask(SIG_SETMASK, &before, &after);
   EXPECT_EQ(sigismember(&after, SIGUSR1), 1) << "Start() puts our own mask back";
