@@ -31,7 +31,8 @@ constexpr char kAboutLocal[] =
     R"(Runs manifests without a cluster: each replica of a Deployment is a local process
 (its command runs, images are not used), the scaler plugins are child processes,
 and an API server in memory with an HPA controller drives them as a cluster would.
-A terminal shows a table, anything else gets a line per step. Ctrl-C ends it all.)";
+A terminal shows a table, anything else gets a line per step. Ctrl-C ends it all;
+a second one kills what takes its time to end.)";
 constexpr char kLocalExample[] = R"(Kinds: Deployment, ScaledObject, TriggerAuthentication,
 ClusterTriggerAuthentication, Secret, ConfigMap. A DURATION is 500ms, 3s or 2m.
 

@@ -30,6 +30,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr int kKilled = 128 + SIGINT;  // the exit code that a shell shows for it
+
 // A folder for as long as the command runs.
 class WorkFolder {
  public:
@@ -38,14 +40,15 @@ class WorkFolder {
     std::string name = absl::StrCat(parent == nullptr ? "/tmp" : parent, "/outriggerctl-XXXXXX");
     if (mkdtemp(name.data()) != nullptr) path_ = name;
   }
-  ~WorkFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
+  ~WorkFolder() { Remove(); }
   WorkFolder(const WorkFolder&) = delete;
   WorkFolder& operator=(const WorkFolder&) = delete;
 
   const std::string& path() const { return path_; }  // "": it could not be made
+  void Remove() const {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
 
  private:
   std::string path_;
@@ -179,7 +182,7 @@ class LocalSession {
   void OnSignal(int number) {
     switch (number) {
       case SIGWINCH:
-        screen_->Resize();
+        screen_->Redraw();
         return;
       case SIGTSTP:
         screen_->Suspend();
@@ -189,9 +192,21 @@ class LocalSession {
         screen_->Resume();
         return;
       default:
-        screen_->AddStep("stopping: what runs is asked to end");
+        if (stopping_ && number == SIGINT) LeaveNow();
+        stopping_ = true;
+        screen_->AddStep("stopping: what runs is asked to end; Ctrl-C again kills it");
+        screen_->Redraw();  // the terminal has shown ^C; and nothing is drawn of itself any more
         operator_->Stop();
     }
+  }
+
+  // For a person who does not want to wait for a worker's grace period, or for whatever hangs: of
+  // Run() nothing is waited for, so nothing of ours may be destroyed either.
+  [[noreturn]] void LeaveNow() {
+    screen_.reset();
+    operator_->Kill();
+    folder_.Remove();
+    std::_Exit(kKilled);
   }
 
   host::Clock& clock_;
@@ -205,6 +220,7 @@ class LocalSession {
   std::unique_ptr<Screen> screen_;
   std::unique_ptr<local::LocalOperator> operator_;
   std::unique_ptr<introspection::IntrospectionServer> server_;
+  bool stopping_ = false;
   absl::Status result_;
 };
 

@@ -106,7 +106,7 @@ class TableScreen : public Screen {
     state_ = state;
     Draw();
   }
-  void Resize() override {
+  void Redraw() override {
     drawn_.clear();
     out_.Write(kClear);  // what the terminal made of the old lines
     Draw();
@@ -114,7 +114,7 @@ class TableScreen : public Screen {
   void Suspend() override { out_.Write(kFirstScreen); }
   void Resume() override {
     out_.Write(kOtherScreen);
-    Resize();
+    Redraw();
   }
 
  private:

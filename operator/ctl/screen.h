@@ -18,8 +18,8 @@ class Screen {
   // A step, with its time in front; of several lines none.
   virtual void AddStep(const std::string& line) = 0;
   virtual void Show(const local::LocalState& state) = 0;
-  // The terminal has another size now.
-  virtual void Resize() {}
+  // Shows all of it anew: the terminal has another size now, or something else has written there.
+  virtual void Redraw() {}
   // Gives the terminal back for as long as we are stopped (Ctrl-Z), and takes it again.
   virtual void Suspend() {}
   virtual void Resume() {}

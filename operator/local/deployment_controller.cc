@@ -64,6 +64,11 @@ void DeploymentController::Stop() {
   wake_.Notify();
 }
 
+void DeploymentController::Kill() {
+  for (auto& [key, entry] : entries_) entry.workload->Kill();
+  Stop();
+}
+
 Workload::Counts DeploymentController::CountsOf(const Key& key) const {
   const auto it = entries_.find(key);
   return it == entries_.end() ? Workload::Counts() : it->second.workload->counts();

@@ -41,6 +41,8 @@ class DeploymentController {
 
   host::Task<void> Run();
   void Stop();
+  // As Stop(), without a grace period: when it returns, nothing runs any more.
+  void Kill();
   // What runs of a Deployment now; zeros for one that is not there.
   Workload::Counts CountsOf(const api::NamespacedName& key) const;
 

@@ -151,6 +151,12 @@ void LocalOperator::Stop() {
   stop_.NotifyAll();
 }
 
+void LocalOperator::Kill() {
+  deployments_.Kill();
+  plugins_.Kill();
+  Stop();
+}
+
 host::Task<absl::Status> LocalOperator::Start() {
   CO_RETURN_IF_ERROR(plugins_.Start());
   tasks_.Spawn(plugins_.Run());

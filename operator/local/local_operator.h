@@ -65,6 +65,9 @@ class LocalOperator {
   // refuses; DEADLINE_EXCEEDED: see Options::timeout.
   host::Task<absl::Status> Run();
   void Stop();
+  // As Stop(), without a grace period: when it returns, no process of ours runs any more. Run()
+  // still takes its time to end.
+  void Kill();
 
   // What the operator's own port answers. On the strand.
   outrigger::introspection::v1::ListPluginsResponse ListPlugins() const;

@@ -79,6 +79,11 @@ void PluginProcesses::Stop() {
   stop_.Notify();
 }
 
+void PluginProcesses::Kill() {
+  for (Entry& entry : entries_) entry.process.reset();
+  Stop();
+}
+
 host::Task<void> PluginProcesses::EndAll() {
   for (Entry& entry : entries_) {
     if (entry.process != nullptr) entry.process->Signal(SIGTERM);

@@ -47,6 +47,8 @@ class PluginProcesses {
   // Looks after them until Stop(); returns when all have ended.
   host::Task<void> Run();
   void Stop();
+  // As Stop(), without a grace period: when it returns, nothing runs any more.
+  void Kill();
 
   size_t size() const { return entries_.size(); }
   // How often it was started again; 0 for a plugin that is not ours.

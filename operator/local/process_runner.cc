@@ -57,6 +57,11 @@ void ProcessRunner::Stop() {
   wake_.Notify();
 }
 
+void ProcessRunner::Kill() {
+  for (Replica& replica : replicas_) replica.process.reset();
+  Stop();
+}
+
 host::Task<void> ProcessRunner::Run() {
   while (!stopping_ || !replicas_.empty()) {
     const Counts before = counts();

@@ -50,6 +50,7 @@ class ProcessRunner : public Workload {
   Counts counts() const override;
   host::Task<void> Run() override;
   void Stop() override;
+  void Kill() override;
 
  private:
   struct Replica {

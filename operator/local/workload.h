@@ -33,6 +33,8 @@ class Workload {
   // Runs until Stop(), and returns when no replica is left.
   virtual host::Task<void> Run() = 0;
   virtual void Stop() = 0;
+  // As Stop(), without a grace period: when it returns, nothing runs any more.
+  virtual void Kill() = 0;
 };
 
 // Makes the Workload of a Deployment; `changed` is to be called after each change of its counts.

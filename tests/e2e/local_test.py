@@ -139,6 +139,9 @@ class Run:
         if self.pid == 0:
             os.chdir(ROOT)
             os.environ["TERM"] = term
+            mode = termios.tcgetattr(0)
+            mode[3] &= ~termios.ECHO  # what we type is not what it shows
+            termios.tcsetattr(0, termios.TCSANOW, mode)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
             os.execv(f"{BIN}/outriggerctl", ["outriggerctl", *arguments])
 
@@ -392,6 +395,34 @@ def a_reader_that_goes_ends_it(scene):
         run.wait()
 
 
+def a_second_ctrl_c_waits_for_nothing(scene):
+    """The workers ignore SIGTERM and have 30 s to end."""
+    up = os.path.join(scene.folder.name, "up")
+    with open(scene.files[1], encoding="utf-8") as manifest:
+        text = manifest.read()
+    script = f"trap '' TERM; touch {up}; while :; do sleep 0.1; done"
+    with open(scene.files[1], "w", encoding="utf-8") as manifest:
+        manifest.write(re.sub("command: .*", f'command: ["sh", "-c", "{script}"]', text))
+    run = Run(["local", *scene.files])
+    try:
+        run.until_shown("replicas at the start")
+        scene.push(40)
+        run.until("a worker", lambda: os.path.exists(up))
+        run.type(b"\x03")
+        run.until_shown("stopping: what runs is asked to end")
+        started = time.monotonic()
+        run.until("a second to pass", lambda: time.monotonic() > started + 1)
+        check(scene.left_behind(), "want workers that still run after one Ctrl-C")
+        started = time.monotonic()
+        run.type(b"\x03")
+        check(run.end() == 130, f"want exit code 130 after the second Ctrl-C, got {run.exit_code}")
+        check(time.monotonic() - started < 3, "want an end at once")
+        check(run.terminal.cursor_visible and not run.terminal.other_screen, "want the terminal as it was")
+        scene.check_clean()
+    finally:
+        run.kill()
+
+
 def ctl(*arguments, seconds=20):
     return subprocess.run([f"{BIN}/outriggerctl", *arguments], capture_output=True, text=True, check=False,
                           timeout=seconds, cwd=ROOT)
@@ -444,7 +475,8 @@ def explain_and_plugin_list_ask_a_run(scene):
 
 def main():
     for scenario in (a_table_that_follows_and_gives_the_terminal_back, plain_lines_where_no_table_fits,
-                     ctrl_c_while_a_plugin_waits, a_reader_that_goes_ends_it, explain_and_plugin_list_ask_a_run):
+                     ctrl_c_while_a_plugin_waits, a_second_ctrl_c_waits_for_nothing, a_reader_that_goes_ends_it,
+                     explain_and_plugin_list_ask_a_run):
         started = time.monotonic()
         with Scene() as scene:
             try:

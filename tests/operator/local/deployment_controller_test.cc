@@ -52,6 +52,7 @@ class FakeWorkload : public Workload {
     stopping_ = true;
     wake_.Notify();
   }
+  void Kill() override { Stop(); }
 
  private:
   host::Clock& clock_;

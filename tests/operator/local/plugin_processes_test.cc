@@ -136,6 +136,17 @@ TEST_F(PluginProcessesTest, OneThatIgnoresSigtermIsKilledAfterItsGrace) {
   EXPECT_TRUE(ended_);
 }
 
+TEST_F(PluginProcessesTest, KillWaitsForNoGracePeriod) {
+  StartPlugin(
+      absl::StrCat("trap '' TERM; echo up >", dir_.File("up"), "; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(Until([this] { return tests::ReadFile(dir_.File("up")).ok(); }));
+  plugins_->Kill();
+  executor_.RunFor(absl::ZeroDuration());
+  EXPECT_TRUE(ended_);
+  EXPECT_EQ(Starts(), 1u);
+  EXPECT_TRUE(lines_.empty()) << lines_[0];
+}
+
 TEST_F(PluginProcessesTest, AProgramThatIsNotThereFailsTheStart) {
   PluginProcesses plugins(clock_, {{.name = "redis", .argv = {"/no/such/program"}}}, {},
                           [](auto&) {});

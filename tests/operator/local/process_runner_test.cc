@@ -144,6 +144,18 @@ TEST_F(ProcessRunnerTest, WhoIgnoresSigtermIsKilledAfterTheGracePeriod) {
   EXPECT_FALSE(Alive(Lines("pids")[0]));
 }
 
+TEST_F(ProcessRunnerTest, KillWaitsForNoGracePeriod) {
+  StartRunner();
+  ASSERT_TRUE(
+      Apply(2, "trap '' TERM; echo $$$$ >> $D/pids; while :; do tail -f /dev/null; done").ok());
+  ASSERT_TRUE(Until([&] { return Lines("pids").size() == 2; }));
+  runner_->Kill();
+  EXPECT_EQ(Counts(), "0/0");
+  for (const std::string& pid : Lines("pids")) EXPECT_FALSE(Alive(pid)) << pid;
+  executor_.RunFor(absl::ZeroDuration());
+  EXPECT_TRUE(ended_);
+}
+
 TEST_F(ProcessRunnerTest, AReplicaThatEndsBeforeOneBehindItIsNotLookedAtAllTheTime) {
   const std::string script =
       "[ $HOSTNAME = web-2 ] && trap '' TERM; echo x >> $D/up; while :; do tail -f /dev/null; done";
