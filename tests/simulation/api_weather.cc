@@ -9,6 +9,21 @@ namespace outrigger::simulation {
 
 namespace kube = controller::kube;
 
+namespace {
+
+// As the admission plugin ResourceQuota words it.
+absl::Status QuotaRefusal() {
+  return kube::ToStatus(
+      {.http_code = 403,
+       .reason = "Forbidden",
+       .message = "horizontalpodautoscalers.autoscaling \"keda-hpa\" is forbidden: exceeded quota: "
+                  "few, requested: count/horizontalpodautoscalers.autoscaling=1, used: "
+                  "count/horizontalpodautoscalers.autoscaling=4, limited: "
+                  "count/horizontalpodautoscalers.autoscaling=4"});
+}
+
+}  // namespace
+
 // FNV-1a: equal runs give equal traces, in another process too.
 void ApiWeather::Trace(const Call& call) {
   const std::string text = absl::StrCat(absl::ToInt64Microseconds(clock_.SteadyNow().since_epoch()),
@@ -25,6 +40,14 @@ ApiWeather::Fault ApiWeather::BeforeCall(const Call& call) {
   if (call.IsWrite() && !others) ++operator_writes_;
   Fault fault;
   if (Strikes(0.3)) fault.delay = SomeDelay();
+  const bool creates_hpa =
+      call.verb == "create" && call.resource == kube::HorizontalPodAutoscalers();
+  if (creates_hpa && Strikes(0.2)) {
+    ++faults_;
+    ++quota_refusals_;
+    fault.error = QuotaRefusal();
+    return fault;
+  }
   if (!Strikes(0.15)) return fault;
   ++faults_;
   switch (random_.Next() % 4) {

@@ -28,6 +28,7 @@ class ApiWeather : public controller::kube::FaultInjector {
   }
   uint64_t trace() const { return trace_; }
   int faults() const { return faults_; }
+  int quota_refusals() const { return quota_refusals_; }  // of HPAs; they count as faults too
   // Writes since the last reset but those of Deployments and of HPA statuses, which are not the
   // operator's.
   int operator_writes() const { return operator_writes_; }
@@ -48,6 +49,7 @@ class ApiWeather : public controller::kube::FaultInjector {
   std::function<void(const Call&, const absl::Status&)> on_done_;
   uint64_t trace_ = 14695981039346656037ULL;
   int faults_ = 0;
+  int quota_refusals_ = 0;
   int operator_writes_ = 0;
 };
 

@@ -74,9 +74,16 @@ class ProcessApi : public ForwardingApi {
     return ForwardingApi::Patch(std::move(resource), std::move(namespace_name), std::move(name),
                                 type, std::move(patch), std::move(options), deadline);
   }
+  Task<absl::Status> Delete(kube::Resource resource, std::string namespace_name, std::string name,
+                            kube::DeleteOptions options, host::Deadline deadline) override {
+    if (killed_) return DeadStatus();
+    return ForwardingApi::Delete(std::move(resource), std::move(namespace_name), std::move(name),
+                                 std::move(options), deadline);
+  }
 
  private:
   static Task<absl::StatusOr<json::value>> Dead() { co_return absl::UnavailableError("killed"); }
+  static Task<absl::Status> DeadStatus() { co_return absl::UnavailableError("killed"); }
   bool killed_ = false;
 };
 
@@ -191,6 +198,7 @@ class World : public controller::local::ExternalMetrics {
             .turns = executor_.turns(),
             .trace = weather_.trace(),
             .faults = weather_.faults() + source_faults_,
+            .quota_refusals = weather_.quota_refusals(),
             .scalings = scalings_};
   }
 
@@ -278,7 +286,8 @@ class World : public controller::local::ExternalMetrics {
   int WantedOf(const Object& object, int current) const {
     int wanted = 0;
     for (const Source& source : object.sources) {
-      const bool within = current > 0 && std::abs(source.value / kTarget / current - 1) <= 0.1;
+      const double ratio = current > 0 ? source.value / (kTarget * current) : 0;
+      const bool within = 1.0 - 0.1 <= ratio && ratio <= 1.0 + 0.1;  // both ends are, as upstream
       wanted = std::max(wanted, within ? current : CeilOf(source.value));
     }
     return std::clamp(wanted, object.min, kMaxReplicas);
@@ -410,7 +419,8 @@ class World : public controller::local::ExternalMetrics {
       }
       object.changed_at = clock_.SteadyNow();
     }
-    co_await RestartOperator(/*killed=*/true);
+    // Else it has to get over what it remembers of them: queues that back off, quotas, breakers.
+    if (random_.Next() % 2 == 0) co_await RestartOperator(/*killed=*/true);
   }
 
   // ---- sources ----------------------------------------------------------------------------------

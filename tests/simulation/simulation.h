@@ -9,9 +9,9 @@ namespace outrigger::simulation {
 
 // One hour in the life of a cluster, drawn from a seed: ScaledObjects on an API server in memory,
 // the operator's core, the embedded HPA controller, plugins whose values change and fail, an API
-// server that refuses, delays, loses answers, conflicts, cuts watches and forgets versions, an
-// operator that is restarted and killed. Everything runs on one thread in virtual time, so a seed
-// replays exactly.
+// server that refuses (for lack of quota too), delays, loses answers, conflicts, cuts watches and
+// forgets versions, an operator that is restarted and killed. Everything runs on one thread in
+// virtual time, so a seed replays exactly.
 //
 // What must hold is checked all along and at the end:
 // - no failure of a scaler lowers spec.replicas, except to a configured fallback;
@@ -31,6 +31,7 @@ struct Outcome {
   uint64_t turns = 0;                   // handlers that ran
   uint64_t trace = 0;                   // hash of all API calls with their times
   int faults = 0;                       // that were injected
+  int quota_refusals = 0;               // those among them that refused an HPA for lack of quota
   int scalings = 0;                     // changes of spec.replicas
 };
 
