@@ -16,7 +16,13 @@ timeout 90 tools/demo.sh >"$work/out" 2>&1 || fail "the demo ended with exit cod
 grep -q 'worker: 0 -> 1 replicas  (operator: .*activate -> scale to 1)' "$work/out" || fail "no step from 0 with its reason"
 grep -Eq 'worker: 1 -> [2-9] replicas  \(HPA: New size' "$work/out" || fail "the HPA did not scale out"
 grep -q 'worker: 1 -> 0 replicas  (operator: .*cooled down -> scale to 0)' "$work/out" || fail "no step to 0 with its reason"
-leftover=$(pgrep -f "$work" | grep -v "^$$\$" || true)
+# Processes of a run that is over: they have our TMPDIR in their environment, or (Redis, which writes over its own) work
+# in our folder.
+left_behind() {
+  env -u TMPDIR grep -lzxF "TMPDIR=$work" /proc/[0-9]*/environ 2>/dev/null
+  find /proc -maxdepth 2 -name cwd -lname "$work*" 2>/dev/null
+}
+leftover=$(left_behind)
 [ -z "$leftover" ] || fail "processes are left: $leftover"
 [ "$(ls "$work")" = out ] || fail "files are left: $(ls "$work")"
 
