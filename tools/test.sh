@@ -33,9 +33,10 @@ print_stages() {
   printf '%-52s %8d\n\n' all $SECONDS
 }
 
-# build PRESET TARGET…: configures always, so that a file which a build tree does not know yet is never left out.
+# build PRESET TARGET…: configures always, so that a file which a build tree does not know yet is never left out. Under
+# `stage` a failure ends no function by itself.
 build() {
-  cmake --preset "$1" >/dev/null
+  cmake --preset "$1" >/dev/null || return
   tools/build.sh "$@"
 }
 
