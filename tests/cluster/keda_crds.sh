@@ -17,7 +17,13 @@ lock "$out"
 work_folder "$out"
 cd "$here/kedacrds"
 # Checked against go.sum. Named with its version, so that its own requirements are not loaded.
-source=$(go mod download -json "github.com/kedacore/keda/v2@v$version" 9>&- | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')
+# Why a download failed stands in the JSON too.
+module=$(go mod download -json "github.com/kedacore/keda/v2@v$version" 9>&-) || true
+source=$(printf '%s\n' "$module" | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')
+if [ -z "$source" ]; then
+  printf 'keda_crds.sh: go mod download: %s\n' "$module" >&2
+  exit 1
+fi
 for crd in $crds; do
   cp "$source/config/crd/bases/$crd" "$work/$crd"
   chmod 644 "$work/$crd"
