@@ -40,9 +40,7 @@ ApiWeather::Fault ApiWeather::BeforeCall(const Call& call) {
   if (call.IsWrite() && !others) ++operator_writes_;
   Fault fault;
   if (Strikes(0.3)) fault.delay = SomeDelay();
-  const bool creates_hpa =
-      call.verb == "create" && call.resource == kube::HorizontalPodAutoscalers();
-  if (creates_hpa && Strikes(0.2)) {
+  if (quota_full_ && call.verb == "create" && call.resource == kube::HorizontalPodAutoscalers()) {
     ++faults_;
     ++quota_refusals_;
     fault.error = QuotaRefusal();

@@ -12,8 +12,8 @@
 
 namespace outrigger::simulation {
 
-// The faults of an API server and its network, while a storm blows, and the trace of all calls
-// always.
+// The faults of an API server and its network, while a storm blows; a quota that lets no HPA in
+// while it is full; the trace of all calls always.
 class ApiWeather : public controller::kube::FaultInjector {
  public:
   using Call = controller::kube::MemoryCall;
@@ -22,13 +22,15 @@ class ApiWeather : public controller::kube::FaultInjector {
 
   void SetStorm(bool blows) { storm_ = blows; }
   bool storm() const { return storm_; }
+  void SetQuotaFull(bool full) { quota_full_ = full; }
+  bool quota_full() const { return quota_full_; }
   // Told of each call that was done, with its outcome.
   void SetOnDone(std::function<void(const Call&, const absl::Status&)> on_done) {
     on_done_ = std::move(on_done);
   }
   uint64_t trace() const { return trace_; }
   int faults() const { return faults_; }
-  int quota_refusals() const { return quota_refusals_; }  // of HPAs; they count as faults too
+  int quota_refusals() const { return quota_refusals_; }  // which count as faults too
   // Writes since the last reset but those of Deployments and of HPA statuses, which are not the
   // operator's.
   int operator_writes() const { return operator_writes_; }
@@ -46,6 +48,7 @@ class ApiWeather : public controller::kube::FaultInjector {
   const host::Clock& clock_;
   host::Random random_;
   bool storm_ = false;
+  bool quota_full_ = false;
   std::function<void(const Call&, const absl::Status&)> on_done_;
   uint64_t trace_ = 14695981039346656037ULL;
   int faults_ = 0;

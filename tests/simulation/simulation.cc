@@ -366,7 +366,7 @@ class World : public controller::local::ExternalMetrics {
   Task<void> Something() {
     Object& object = objects_[random_.Next() % objects_.size()];
     Source& source = object.sources[random_.Next() % object.sources.size()];
-    switch (random_.Next() % 14) {
+    switch (random_.Next() % 15) {
       case 0:
       case 1:
         SetValue(object, source, 0);
@@ -400,6 +400,9 @@ class World : public controller::local::ExternalMetrics {
       case 12:
         (*scalers_)[source.script].delay = absl::Milliseconds(random_.Next() % 2500);
         break;
+      case 13:
+        weather_.SetQuotaFull(!weather_.quota_full());
+        break;
       default:
         co_await DeleteObject(object);
         co_await CreateObject(object);
@@ -408,6 +411,7 @@ class World : public controller::local::ExternalMetrics {
 
   Task<void> EndFaults() {
     weather_.SetStorm(false);
+    weather_.SetQuotaFull(false);
     for (const char* type : {"redis", "kafka"}) {
       if (away_[type]) TogglePlugin(type);
     }

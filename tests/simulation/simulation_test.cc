@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include "host/base/real_clock.h"
 
@@ -23,10 +24,9 @@ constexpr uint64_t kSeeds = 10;  // each takes several times as long
 constexpr uint64_t kSeeds = 100;
 #endif
 
-// What 100 seeds may take in a release build. The limit has room for a machine that does other
-// things as well.
-constexpr double kAimSeconds = 120;
-constexpr double kLimitSeconds = 360;
+// What 100 seeds may take in a release build, on one processor. Counted as processor time: on a
+// machine that does other things as well it takes longer without costing more.
+constexpr double kLimitSeconds = 120;
 #ifdef NDEBUG
 constexpr bool kIsRelease = true;
 #else
@@ -48,6 +48,7 @@ TEST(SimulationTest, EveryRuleHoldsInAnHourOfFaults) {
   int scalings = 0;
   host::RealClock clock;
   const host::SteadyTime start = clock.SteadyNow();
+  const std::clock_t processor_start = std::clock();
   for (uint64_t seed = first; seed < first + count; ++seed) {
     const Outcome outcome = Simulate({.seed = seed});
     EXPECT_TRUE(outcome.violations.empty())
@@ -60,10 +61,12 @@ TEST(SimulationTest, EveryRuleHoldsInAnHourOfFaults) {
   EXPECT_GT(faults, 20 * static_cast<int>(count));
   EXPECT_GT(scalings, 20 * static_cast<int>(count));
   EXPECT_GE(quota_refusals, static_cast<int>(count) / 5);
-  const double seconds = absl::ToDoubleSeconds(clock.SteadyNow() - start);
-  std::printf("%d seeds took %.1f s; the aim for 100 is %.0f s in a release build\n",
-              static_cast<int>(count), seconds, kAimSeconds);
-  if (kIsRelease && count == 100) EXPECT_LE(seconds, kLimitSeconds);
+  const double processor_seconds =
+      static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC;
+  std::printf("%d seeds took %.1f s, %.1f s of a processor; 100 in a release build may take %.0f\n",
+              static_cast<int>(count), absl::ToDoubleSeconds(clock.SteadyNow() - start),
+              processor_seconds, kLimitSeconds);
+  if (kIsRelease && count == 100) EXPECT_LE(processor_seconds, kLimitSeconds);
 }
 
 TEST(SimulationTest, ASeedReplaysExactly) {
