@@ -55,6 +55,8 @@ wrong 'command[0]: want a program that can be run on this machine, got "no-such-
 wrong 'ScaledObject default/worker: spec.scaleTargetRef.name: want a Deployment that one of the files has' -f "$scaled"
 sed 's/maxReplicaCount: 10/maxReplicaCount: 0/; s/pollingInterval: 1/pollingInterval: 0/' "$scaled" >"$work/bounds.yaml"
 wrong_lines 3 'spec.pollingInterval: want an integer >= 1, got 0' local -f "$work/kind.yaml" -f "$worker" -f "$work/bounds.yaml"
+sed 's/stabilizationWindowSeconds: 0/stabilizationWindowSeconds: 4000/' "$scaled" >"$work/behavior.yaml"
+wrong 'behavior.scaleDown.stabilizationWindowSeconds: want an integer from 0 to 3600, got 4000' -f "$worker" -f "$work/behavior.yaml"
 wrong 'wants the program of plugin redis' -f "$worker" -f "$scaled" --plugin-bin-dir "$work"
 wrong 'exit-after-idle: want a duration' -f "$scaled" --exit-after-idle soon
 wrong '--log-dir: want a folder that is there' -f "$worker" -f "$scaled" --log-dir "$work/absent"
