@@ -25,7 +25,7 @@ namespace {
 // *in*. So the sum is never above what lets a quarter of those counts come out: for a target of
 // type Value, which is multiplied by the ready Pods, a rollout may have up to four times
 // maxReplicas of them.
-constexpr double kLargestCount = std::numeric_limits<int32_t>::max() / 4;
+constexpr double kLargestCount = std::numeric_limits<int32_t>::max() / 4.0;
 constexpr double kLargestSum = 4e15;   // below half of 2^63 thousandths
 constexpr double kSmallestRatio = 10;  // by which a huge value of type Value still scales out
 

@@ -50,9 +50,10 @@ bool IsReady(const json::value& pod) {
 }
 
 // For whoever may grant it: deploy/rbac has the role that takes such rules in.
-absl::Status WithMissingRule(absl::Status status, const api::GroupVersionKindResource& target) {
+absl::Status WithMissingRule(const absl::Status& status,
+                             const api::GroupVersionKindResource& target) {
   if (!absl::IsPermissionDenied(status) || api::IsBuiltinTarget(target)) return status;
-  return host::Annotate(std::move(status),
+  return host::Annotate(status,
                         "needs a ClusterRole with the label outrigger.dev/aggregate-to-operator: ",
                         "\"true\" and the rules {apiGroups: [", target.group, "], resources: [",
                         target.resource, "], verbs: [get]} and {apiGroups: [", target.group,
