@@ -23,7 +23,8 @@ void Append(std::vector<std::string>& list, std::vector<std::string> more) {
 
 }  // namespace
 
-RedisServer::RedisServer(Options options) : options_(std::move(options)), port_(FreePort()) {}
+RedisServer::RedisServer(Options options)
+    : options_(std::move(options)), port_(options_.port != 0 ? options_.port : FreePort()) {}
 
 absl::StatusOr<std::unique_ptr<RedisServer>> RedisServer::Start() { return Start(Options{}); }
 

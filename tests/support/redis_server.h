@@ -30,6 +30,7 @@ class RedisServer {
     bool tls = false;                         // the port then speaks TLS only
     bool require_client_certificate = false;  // with tls
     bool unix_socket = false;
+    uint16_t port = 0;  // one that FreePort() gave, for who must know it before; 0: a new one
     std::vector<std::string> configuration;  // more lines of redis.conf
   };
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/redis_server.h"
 
+#include <absl/strings/str_cat.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+
+#include "tests/support/free_port.h"
 
 namespace outrigger::tests {
 namespace {
@@ -31,6 +34,14 @@ TEST(RedisServerTest, ServesTlsPasswordUsersAndUnixSocketTogether) {
   struct stat info{};
   ASSERT_EQ(stat((*redis)->unix_socket().c_str(), &info), 0);
   EXPECT_TRUE(S_ISSOCK(info.st_mode));
+}
+
+TEST(RedisServerTest, ListensOnThePortThatWasWanted) {
+  const uint16_t port = FreePort();
+  auto redis = RedisServer::Start({.port = port});
+  ASSERT_TRUE(redis.ok()) << redis.status();
+  EXPECT_EQ((*redis)->address(), absl::StrCat("127.0.0.1:", port));
+  EXPECT_EQ(*(*redis)->Command({"CONFIG", "GET", "port"}), absl::StrCat("port\n", port));
 }
 
 TEST(RedisServerTest, RestartsEmptyOnItsPort) {
