@@ -12,21 +12,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <future>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "host/base/logging.h"
 #include "host/base/status.h"
@@ -36,6 +31,7 @@
 #include "tests/host/client/process_fixture.h"
 #include "tests/support/certificates.h"
 #include "tests/support/free_port.h"
+#include "tests/support/garbage_server.h"
 #include "tests/support/wait_for.h"
 
 namespace outrigger::host {
@@ -395,41 +391,10 @@ TEST_F(ScalerProcessTest, EqualReadsBecomeOneCall) {
   EXPECT_EQ(scaler.Calls("BatchGetMetrics"), 0);
 }
 
-// Listens on a socket and answers every connection with bytes that are no HTTP/2.
-class GarbageServer {
- public:
-  explicit GarbageServer(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
-    sockaddr_un address = {.sun_family = AF_UNIX};
-    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    EXPECT_EQ(listen(fd_, 16), 0);
-    thread_ = std::thread([this] {
-      for (int client = accept(fd_, nullptr, nullptr); client >= 0;
-           client = accept(fd_, nullptr, nullptr)) {
-        const std::string garbage(4096, '\xA5');
-        (void)send(client, garbage.data(), garbage.size(), MSG_NOSIGNAL);
-        close(client);
-        ++connections_;
-      }
-    });
-  }
-  ~GarbageServer() {
-    shutdown(fd_, SHUT_RDWR);
-    thread_.join();
-    close(fd_);
-  }
-  int connections() const { return connections_; }
-
- private:
-  const int fd_;
-  std::atomic<int> connections_ = 0;
-  std::thread thread_;
-};
-
 TEST_F(ScalerProcessTest, GarbageOnTheSocketIsAnUnavailablePluginAndHealsWithARealOne) {
   std::filesystem::create_directory(dir_.File("depth"));
   {
-    const GarbageServer garbage(dir_.File("depth/scaler.sock"));
+    const tests::GarbageServer garbage(dir_.File("depth/scaler.sock"));
     Connect();
     EXPECT_TRUE(tests::WaitFor([&] { return garbage.connections() >= 3; }, absl::Seconds(20),
                                "three dials", [&] { return absl::StrCat(garbage.connections()); })
