@@ -182,14 +182,14 @@ absl::StatusOr<HungEntryFigures> RunHungEntryScene() {
   hangs.set_hang(true);
   RETURN_IF_ERROR(plugin->Set("hung", hangs));
   AnswerWatch watch(stage->controller().grpc_port(), "quick-");
-  const test::v1::CallsResponse before = plugin->Calls("");
+  ASSIGN_OR_RETURN(const test::v1::CallsResponse before, plugin->Calls(""));
   for (int i = 0; i < kBatches; ++i) {
     SleepUntilAllAreDue(stage->controller());
     // Until the hung entry has timed out (after 3 s), and before the next poll.
     RETURN_IF_ERROR(
         LookUntil(watch, absl::Now() + kPolling - absl::Seconds(1), kBetweenQuickLooks));
   }
-  const test::v1::CallsResponse after = plugin->Calls("");
+  ASSIGN_OR_RETURN(const test::v1::CallsResponse after, plugin->Calls(""));
 
   const std::vector<double> until_decided = watch.UntilDecided();
   const double batches = static_cast<double>(after.rounds() - before.rounds());

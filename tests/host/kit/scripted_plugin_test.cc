@@ -48,9 +48,9 @@ TEST_F(ScriptedPluginTest, AnswersWhatWasSetAndCounts) {
   *poll.mutable_trigger() = Scripted("orders");
   poll.set_poll(true);
   ASSERT_TRUE(client_->Metrics(poll).ok());
-  EXPECT_EQ(plugin_->Calls("orders").reads(), 2);
-  EXPECT_EQ(plugin_->Calls("orders").polls(), 1);
-  EXPECT_EQ(plugin_->Calls("others").reads(), 0);
+  EXPECT_EQ(plugin_->Calls("orders")->reads(), 2);
+  EXPECT_EQ(plugin_->Calls("orders")->polls(), 1);
+  EXPECT_EQ(plugin_->Calls("others")->reads(), 0);
 }
 
 TEST_F(ScriptedPluginTest, BadValuesGoOutUnchecked) {
@@ -101,7 +101,7 @@ TEST_F(ScriptedPluginTest, AHungEntryOfABatchHoldsUpNobody) {
   ASSERT_EQ(order.size(), 200u);
   EXPECT_EQ(order.back(), 0u) << "the hung one comes last";
   EXPECT_EQ(late_code, static_cast<int>(absl::StatusCode::kDeadlineExceeded));
-  EXPECT_EQ(plugin_->Calls("").rounds(), 1) << "the whole batch reached the scaler in one go";
+  EXPECT_EQ(plugin_->Calls("")->rounds(), 1) << "the whole batch reached the scaler in one go";
 }
 
 TEST_F(ScriptedPluginTest, TooLargeARequestIsRefused) {
@@ -117,7 +117,25 @@ TEST_F(ScriptedPluginTest, CanAnnounceTypesOfOthers) {
   ASSERT_EQ(described->trigger_types_size(), 2);
   EXPECT_EQ(described->trigger_types(0).name(), "redis");
   EXPECT_EQ(*client_->Health("redis"), "SERVING");
-  EXPECT_EQ(plugin_->Calls("").parses(), 0) << "Describe and Check are no question about a trigger";
+  EXPECT_EQ(plugin_->Calls("")->parses(), 0)
+      << "Describe and Check are no question about a trigger";
+}
+
+// What a test that says "nothing else came" relies on.
+TEST_F(ScriptedPluginTest, CountsEachRpcThatComesAndCannotBeAskedWhenItIsDead) {
+  ASSERT_TRUE(client_->Describe().ok());
+  ASSERT_TRUE(client_->Health("scripted").ok());
+  ASSERT_TRUE(client_->Metrics(Scripted("a")).ok());
+  ASSERT_TRUE(client_->Metrics(Scripted("b")).ok());
+  auto calls = plugin_->Calls("");
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  EXPECT_THAT(calls->rpcs(), testing::UnorderedElementsAre(
+                                 testing::Pair("/grpc.health.v1.Health/Check", 1),
+                                 testing::Pair("/outrigger.scaler.v1.Scaler/Describe", 1),
+                                 testing::Pair("/outrigger.scaler.v1.Scaler/GetMetrics", 2)));
+  plugin_->plugin().process().Kill(SIGKILL);
+  ASSERT_TRUE(plugin_->plugin().process().Wait(absl::Seconds(5)).ok());
+  EXPECT_FALSE(plugin_->Calls("").ok());
 }
 
 // ---- flags ---------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // outrigger-test-scripted: a plugin that answers what a test tells it to, bad values and all.
+#include <absl/strings/match.h>
 #include <absl/strings/str_split.h>
 #include <grpcpp/support/server_callback.h>
 
@@ -7,11 +8,14 @@
 
 #include "host/base/real_clock.h"
 #include "host/kit/serve.h"
+#include "tests/support/scripted/rpc_counter.h"
 #include "tests/support/scripted/script.grpc.pb.h"
 #include "tests/support/scripted/scripted_scaler.h"
 
 namespace outrigger::tests {
 namespace {
+
+constexpr char kOwnMethods[] = "/outrigger.test.v1.Script/";
 
 class ScriptService : public test::v1::Script::CallbackService {
  public:
@@ -28,6 +32,9 @@ class ScriptService : public test::v1::Script::CallbackService {
                                   const test::v1::CallsRequest* request,
                                   test::v1::CallsResponse* response) override {
     *response = book_.Calls(request->script());
+    for (const auto& [method, count] : RpcCounts()) {
+      if (!absl::StartsWith(method, kOwnMethods)) (*response->mutable_rpcs())[method] = count;
+    }
     return Done(context);
   }
 
@@ -42,6 +49,7 @@ class ScriptService : public test::v1::Script::CallbackService {
 };
 
 int Main(int argc, char** argv) {
+  CountRpcs();
   host::RealClock clock;
   ScriptBook book;
   ScriptService service(book);

@@ -68,15 +68,15 @@ absl::Status ScriptedPlugin::SetError(const std::string& script, const absl::Sta
   return Set(script, behaviour);
 }
 
-test::v1::CallsResponse ScriptedPlugin::Calls(const std::string& script) {
+absl::StatusOr<test::v1::CallsResponse> ScriptedPlugin::Calls(const std::string& script) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kTimeout);
   context.set_wait_for_ready(true);
   test::v1::CallsRequest request;
   request.set_script(script);
   test::v1::CallsResponse response;
-  const grpc::Status status = stub_->script->Calls(&context, request, &response);
-  return status.ok() ? response : test::v1::CallsResponse();
+  RETURN_IF_ERROR(host::FromGrpc(stub_->script->Calls(&context, request, &response)));
+  return response;
 }
 
 }  // namespace outrigger::tests

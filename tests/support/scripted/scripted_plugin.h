@@ -18,9 +18,10 @@ namespace outrigger::tests {
 //   auto plugin = ScriptedPlugin::Start({.folder = plugin_dir});
 //   (*plugin)->SetValue("orders", 12);           // for triggers with metadata script: orders
 //   (*plugin)->SetError("orders", absl::UnavailableError("down"));
-//   EXPECT_EQ((*plugin)->Calls("orders").polls(), 1);
+//   EXPECT_EQ((*plugin)->Calls("orders")->polls(), 1);
 //
-// One thread at a time. A plugin that was killed or stopped cannot be told anything: Set*() say so.
+// One thread at a time. A plugin that was killed or stopped cannot be told or asked anything, and
+// that is an error.
 class ScriptedPlugin {
  public:
   struct Options {
@@ -35,8 +36,8 @@ class ScriptedPlugin {
   absl::Status Set(const std::string& script, const test::v1::Behaviour& behaviour);
   absl::Status SetValue(const std::string& script, double value);
   absl::Status SetError(const std::string& script, const absl::Status& error);
-  // "" for all scripts together. Zeros when it cannot be asked.
-  test::v1::CallsResponse Calls(const std::string& script);
+  // What it was asked so far; "" for all scripts together.
+  absl::StatusOr<test::v1::CallsResponse> Calls(const std::string& script);
 
   // For signals, its output, its socket, Restart() (which forgets all scripts).
   PluginProcess& plugin() { return *plugin_; }
