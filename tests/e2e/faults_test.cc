@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outages, restarts and start orders on real parts: nothing that cannot be read is taken for "no
-// work".
+// Outages and restarts on real parts: nothing that cannot be read is taken for "no work".
 #include <absl/strings/str_cat.h>
 #include <absl/time/clock.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <csignal>
-#include <random>
 #include <string>
 
 #include "tests/cluster/deployed.h"
-#include "tests/e2e/hpa_watch.h"
 #include "tests/e2e/scene.h"
 #include "tests/e2e/steady_scene.h"
-#include "tests/support/free_port.h"
 #include "tests/support/wait_for.h"
 
 namespace outrigger::tests {
@@ -103,37 +98,6 @@ TEST_F(OutageTest, FallbackBeginsAtTheThirdFailedCycleAndEndsWithOneSuccess) {
        {"KEDAScaleTargetActivated", "KEDAScalerFailed", "ScaledObjectFallbackActivated",
         "ScaledObjectFallbackDeactivated", "ScaledObjectReady"}) {
     EXPECT_THAT(events, HasSubstr(reason));
-  }
-}
-
-// Shows R4. Case B033. Case B156.
-TEST_F(OutageTest, EveryStartOrderReachesTheSameEnd) {
-  // Which comes when: operator, plugin, ScaledObject, Deployment, Redis. A sample of the 120 orders
-  // that has each of them first and last.
-  const std::vector<std::string> orders = {"OPSDR", "PSDRO", "SDROP", "DROPS",
-                                           "ROPSD", "SOPDR", "RDSPO"};
-  for (size_t i = 0; i < orders.size(); ++i) {
-    SCOPED_TRACE(orders[i]);
-    Scene scene(plane_, absl::StrCat("order-", i));
-    // A port that nobody listens on until Redis comes, where it comes last.
-    const std::string redis_address = absl::StrCat("127.0.0.1:", FreePort());
-    const HpaWatch watch(scene, ".spec.metrics[*].type");
-    for (const char part : orders[i]) {
-      if (part == 'O') scene.StartOperator();
-      if (part == 'P') scene.StartPlugin();
-      if (part == 'D') scene.ApplyDeployment("worker", 0);
-      if (part == 'S') scene.ApplyScaledObject("worker", "orders", "", redis_address);
-      if (part == 'R') scene.StartRedis();
-    }
-    // Redis has its own port; the ScaledObject follows, as a user would correct it.
-    scene.ApplyScaledObject("worker", "orders");
-    scene.Push("orders", 8);
-    scene.WaitUntil("worker", "Ready, active, 2 replicas", absl::Seconds(60), [&] {
-      return scene.Condition("worker", "Ready") == "True" &&
-             scene.Condition("worker", "Active") == "True" && scene.Replicas("worker") == "2";
-    });
-    EXPECT_THAT(watch.Seen(), testing::Each("External"))
-        << "an HPA with other metrics than the trigger's existed";
   }
 }
 

@@ -12,16 +12,24 @@
 namespace outrigger::tests {
 namespace {
 
-constexpr char kEnd[] = "|";  // of one version; a path that says nothing leaves no other trace
+constexpr char kEnd[] = "|";  // of one version; a template that says nothing leaves no other trace
 
 }  // namespace
 
-HpaWatch::HpaWatch(Scene& scene, const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(
-      {.argv = {KubernetesProgram("kubectl"), "--kubeconfig", scene.plane().admin_kubeconfig(),
-                "-n", scene.namespace_name(), "get", "hpa", "-w", "-o",
-                absl::StrCat("jsonpath={", path, "}{\"", kEnd, "\"}")},
-       .stdout_file = dir_.File("seen")});
+HpaWatch::HpaWatch(ControlPlane& plane, const std::vector<std::string>& scope,
+                   const std::string& what) {
+  Process::Options kubectl;
+  kubectl.argv = {KubernetesProgram("kubectl"),
+                  "--kubeconfig",
+                  plane.admin_kubeconfig(),
+                  "get",
+                  "hpa",
+                  "-w",
+                  "-o",
+                  absl::StrCat("jsonpath=", what, "{\"", kEnd, "\"}")};
+  kubectl.argv.insert(kubectl.argv.end(), scope.begin(), scope.end());
+  kubectl.stdout_file = dir_.File("seen");
+  absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(std::move(kubectl));
   EXPECT_TRUE(started.ok()) << started.status();
   if (started.ok()) kubectl_ = *std::move(started);
 }

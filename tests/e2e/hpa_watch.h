@@ -5,20 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/scene.h"
+#include "tests/cluster/control_plane.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace outrigger::tests {
 
-// What every version of every HPA of a scene's namespace said at one path, as a watch sees them
-// from the start on. Fails the test when kubectl cannot be started.
+// What every version of every HPA of a namespace said, as a watch sees them from the start on.
+// Fails the test when kubectl cannot be started.
 class HpaWatch {
  public:
-  // `path`: a jsonpath, ".spec.metrics[*].type".
-  HpaWatch(Scene& scene, const std::string& path);
+  // `scope`: of kubectl, {"-n", "orders"} or {"-A"}. `what`: a jsonpath template,
+  // "{.metadata.namespace} {.spec.metrics[*].type}".
+  HpaWatch(ControlPlane& plane, const std::vector<std::string>& scope, const std::string& what);
 
-  // In the order of their coming. One that the path says nothing of is "".
+  // In the order of their coming. One that the template says nothing of is "".
   std::vector<std::string> Seen() const;
 
  private:

@@ -71,7 +71,8 @@ class TwoTriggersTest : public testing::TestWithParam<const char*> {
 // A new operator has never heard the specs of the trigger whose plugin is down: they are in the
 // HPA.
 TEST_P(TwoTriggersTest, TheHpaKeepsBothMetricsWhileOnePluginIsDownAndTheOperatorRestarts) {
-  const HpaWatch watch(scene_, ".spec.metrics[*].external.metric.name");
+  const HpaWatch watch(scene_.plane(), {"-n", scene_.namespace_name()},
+                       "{.spec.metrics[*].external.metric.name}");
   ApplyScaledObject(10);
   scene_.WaitUntil("worker", "Ready", absl::Seconds(30), [&] { return Says("Ready", "True"); });
 

@@ -16,6 +16,26 @@ void MustBeOk(const absl::Status& status) { ASSERT_TRUE(status.ok()) << status; 
 
 }  // namespace
 
+std::string DeploymentYaml(const std::string& namespace_name, const std::string& name,
+                           int replicas) {
+  return absl::StrCat("{apiVersion: apps/v1, kind: Deployment, metadata: {name: ", name,
+                      ", namespace: ", namespace_name, "}, spec: {replicas: ", replicas,
+                      ", selector: {matchLabels: {app: ", name,
+                      "}}, template: {metadata: {labels: {app: ", name,
+                      "}}, spec: {containers: [{name: c, image: i}]}}}}");
+}
+
+std::string ScaledObjectYaml(const std::string& namespace_name, const std::string& name,
+                             const std::string& list, const std::string& address,
+                             const std::string& spec) {
+  return absl::StrCat("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: ", name,
+                      ", namespace: ", namespace_name, "}, spec: {scaleTargetRef: {name: ", name,
+                      "}, pollingInterval: 1, cooldownPeriod: 2, maxReplicaCount: 10, ",
+                      spec.empty() ? "" : absl::StrCat(spec, ", "),
+                      "triggers: [{type: redis, metadata: {address: \"", address,
+                      "\", listName: ", list, ", listLength: \"5\"}}]}}");
+}
+
 Scene::Scene(ControlPlane& plane, std::string namespace_name)
     : plane_(plane), namespace_(std::move(namespace_name)) {
   MustBeOk(plane_.CreateNamespace(namespace_));
@@ -26,7 +46,13 @@ Scene::~Scene() {
   if (operator_ != nullptr && operator_->process().Running()) {
     (void)plane_.Kubectl({"-n", namespace_, "delete", "so", "--all", "--timeout=20s"});
   }
+  const bool had_operator = operator_ != nullptr;
   operator_.reset();
+  // It was killed, and the next test's operator need not wait until its lease is over.
+  if (had_operator) {
+    (void)plane_.Kubectl(
+        {"-n", "outrigger", "delete", "lease", "outrigger-operator", "--ignore-not-found"});
+  }
   plugin_.reset();
   redis_.reset();
 }
@@ -61,23 +87,10 @@ void Scene::StartAll() {
 
 void Scene::Apply(const std::string& yaml) { MustBeOk(plane_.Apply(yaml)); }
 
-std::string Scene::DeploymentYaml(const std::string& name, int replicas) const {
-  return absl::StrCat("{apiVersion: apps/v1, kind: Deployment, metadata: {name: ", name,
-                      ", namespace: ", namespace_, "}, spec: {replicas: ", replicas,
-                      ", selector: {matchLabels: {app: ", name,
-                      "}}, template: {metadata: {labels: {app: ", name,
-                      "}}, spec: {containers: [{name: c, image: i}]}}}}");
-}
-
 std::string Scene::ScaledObjectYaml(const std::string& name, const std::string& list,
                                     const std::string& spec, const std::string& address) const {
-  return absl::StrCat("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: ", name,
-                      ", namespace: ", namespace_, "}, spec: {scaleTargetRef: {name: ", name,
-                      "}, pollingInterval: 1, cooldownPeriod: 2, maxReplicaCount: 10, ",
-                      spec.empty() ? "" : absl::StrCat(spec, ", "),
-                      "triggers: [{type: redis, metadata: {address: \"",
-                      address.empty() ? redis_->address() : address, "\", listName: ", list,
-                      ", listLength: \"5\"}}]}}");
+  return tests::ScaledObjectYaml(namespace_, name, list,
+                                 address.empty() ? redis_->address() : address, spec);
 }
 
 void Scene::Delete(const std::string& kind, const std::string& name) {
@@ -98,6 +111,10 @@ void Scene::Push(const std::string& list, int items) {
 }
 
 void Scene::Drain(const std::string& list) { MustBeOk(redis_->Command({"DEL", list}).status()); }
+
+std::string Scene::PluginLog() const {
+  return ReadFile(plugins_.dir().File("redis/plugin.log")).value_or("");
+}
 
 std::string Scene::Get(const std::string& what, const std::string& name, const std::string& path) {
   std::vector<std::string> arguments = {"-n", namespace_, "get", what};

@@ -16,9 +16,18 @@
 
 namespace outrigger::tests {
 
+// A Deployment, and a ScaledObject that scales the Deployment of its name by the length of a Redis
+// list, 5 items per replica. `spec`: more YAML of the spec in flow style, "minReplicaCount: 1".
+// One document each: Join several with "\n---\n".
+std::string DeploymentYaml(const std::string& namespace_name, const std::string& name,
+                           int replicas);
+std::string ScaledObjectYaml(const std::string& namespace_name, const std::string& name,
+                             const std::string& list, const std::string& address,
+                             const std::string& spec = "");
+
 // The stage of one test: a namespace of a control plane, a Redis, the redis plugin and an operator,
 // each of which the test may start, stop and kill when it likes. Everything is ended with the
-// scene.
+// scene, the lease of its operator too.
 class Scene {
  public:
   // `namespace_name` is made.
@@ -35,16 +44,16 @@ class Scene {
   void ApplyDeployment(const std::string& name, int replicas) {
     Apply(DeploymentYaml(name, replicas));
   }
-  // Scales the Deployment `name` by the length of a Redis list, 5 items per replica. `spec`: more
-  // YAML of the spec in flow style, "minReplicaCount: 1". `address`: "" is that of the scene's
-  // Redis.
+  // `address`: "" is that of the scene's Redis.
   void ApplyScaledObject(const std::string& name, const std::string& list,
                          const std::string& spec = "", const std::string& address = "") {
     Apply(ScaledObjectYaml(name, list, spec, address));
   }
   void Apply(const std::string& yaml);
-  // One document each, for many objects in one Apply(): Join them with "\n---\n".
-  std::string DeploymentYaml(const std::string& name, int replicas) const;
+  // The same, for many objects in one Apply().
+  std::string DeploymentYaml(const std::string& name, int replicas) const {
+    return tests::DeploymentYaml(namespace_, name, replicas);
+  }
   std::string ScaledObjectYaml(const std::string& name, const std::string& list,
                                const std::string& spec = "", const std::string& address = "") const;
   void Delete(const std::string& kind, const std::string& name);
@@ -52,6 +61,8 @@ class Scene {
   void Push(const std::string& list, int items);
   void Drain(const std::string& list);
 
+  // All that the redis plugin of this scene, and those before it, have logged.
+  std::string PluginLog() const;
   // jsonpath of one object, or with the name "" of the list of all; "" when it is not there.
   std::string Get(const std::string& what, const std::string& name, const std::string& path);
   std::string Replicas(const std::string& name) {
