@@ -49,8 +49,10 @@ class Client {
     CURL* const curl = handle_.get();
     curl_easy_setopt(curl, CURLOPT_URL, absl::StrCat(door.url, path).c_str());
     curl_easy_setopt(curl, CURLOPT_CAINFO, door.ca_file.c_str());
-    curl_easy_setopt(curl, CURLOPT_SSLCERT, door.identity.certificate.c_str());
-    curl_easy_setopt(curl, CURLOPT_SSLKEY, door.identity.key.c_str());
+    if (!door.identity.certificate.empty()) {
+      curl_easy_setopt(curl, CURLOPT_SSLCERT, door.identity.certificate.c_str());
+      curl_easy_setopt(curl, CURLOPT_SSLKEY, door.identity.key.c_str());
+    }
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers_.get());
     curl_easy_setopt(curl, CURLOPT_CONNECT_TO, connect_to_.get());
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));

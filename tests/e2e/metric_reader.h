@@ -21,7 +21,7 @@ struct MetricDoor {
   std::string url;         // without a path
   std::string connect_to;  // "address:port" that is dialled instead of the URL's; "": the URL's
   std::string ca_file;
-  KeyFiles identity;
+  KeyFiles identity;  // empty: no client certificate
   std::vector<std::string> headers;
 };
 // Through kube-apiserver and its aggregation layer, as the cluster's admin.
