@@ -216,7 +216,8 @@ TEST_F(BadInputTest, ASecondPluginForATypeIsDescribedAndAskedNothing) {
   ASSERT_TRUE(calls.ok()) << calls.status();
   const std::string describe = "/outrigger.scaler.v1.Scaler/Describe";
   EXPECT_THAT(calls->rpcs(), Contains(Key(describe)));
-  EXPECT_THAT(calls->rpcs(), Each(Key(AnyOf(describe, "/grpc.health.v1.Health/Check"))));
+  EXPECT_THAT(calls->rpcs(), Each(Key(AnyOf(describe, "/grpc.health.v1.Health/Check"))))
+      << calls->ShortDebugString();
 }
 
 TEST_F(BadInputTest, NoSecretIsPrintedAnywhere) {

@@ -76,7 +76,9 @@ class StartOrderTest : public testing::TestWithParam<const char*> {
 
   // While there is an operator that takes their finalizers off.
   void TearDown() override {
-    (void)scene_.plane().Kubectl({"delete", "so", "--all", "-A", "--timeout=50s"});
+    (void)scene_.plane().Kubectl({"delete", "so", "--all", "-A", "--wait=false"});
+    WaitUntilAll("no ScaledObject is left", "so", kReady,
+                 [](const std::string&, const std::string&) { return false; });
   }
 
   // Operator or plugin.
@@ -118,7 +120,7 @@ class StartOrderTest : public testing::TestWithParam<const char*> {
 
   // So the part that comes next comes to something that was found wrong, and must heal it.
   void WaitUntilOnlyTheCompleteAreReady() {
-    if (scene_.operator_ == nullptr) return;
+    if (scene_.operator_ == nullptr || HasFatalFailure()) return;
     std::set<std::string> complete;
     for (const Order& order : orders_) {
       if (shared_parts_ == 2 && order.own_parts == kOwnParts) complete.insert(order.name);
@@ -150,7 +152,9 @@ class StartOrderTest : public testing::TestWithParam<const char*> {
         [&] { return absl::StrCat(absl::StrJoin(wrong, "\n"), "\n", OperatorTail()); });
     ASSERT_TRUE(reached.ok()) << reached;
   }
-  std::string OperatorTail() { return scene_.operator_->process().OutputTail(); }
+  std::string OperatorTail() {
+    return scene_.operator_ == nullptr ? "" : scene_.operator_->process().OutputTail();
+  }
 
   std::vector<Order> orders_;
   Scene scene_;  // of operator and plugin
