@@ -10,7 +10,14 @@ days=${DAYS:-365}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-new_key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1" 2>/dev/null; }
+# openssl writes its progress to stderr: shown only when it failed.
+quietly() {
+  local said
+  said=$("$@" 2>&1) && return
+  printf '%s\n' "$said" >&2
+  return 1
+}
+new_key() { quietly openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1"; }
 
 names=DNS:outrigger-metrics.outrigger.svc,DNS:outrigger-metrics.outrigger.svc.cluster.local
 
@@ -20,7 +27,8 @@ openssl req -x509 -new -key "$work/ca.key" -subj "/CN=outrigger-ca" -days "$days
 new_key "$work/tls.key"
 openssl req -new -key "$work/tls.key" -subj "/CN=outrigger-metrics.outrigger.svc" -out "$work/tls.csr"
 printf '%s\n' "subjectAltName=$names" extendedKeyUsage=serverAuth keyUsage=critical,digitalSignature >"$work/extensions"
-openssl x509 -req -in "$work/tls.csr" -CA "$work/ca.crt" -CAkey "$work/ca.key" -days "$days" -extfile "$work/extensions" -out "$work/tls.crt" 2>/dev/null
+quietly openssl x509 -req -in "$work/tls.csr" -CA "$work/ca.crt" -CAkey "$work/ca.key" -days "$days" \
+  -extfile "$work/extensions" -out "$work/tls.crt"
 
 # Applied, not created: the second run replaces the first one's.
 $kubectl create secret generic outrigger-certs --namespace outrigger --dry-run=client --output yaml \
