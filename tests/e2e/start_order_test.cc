@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,8 +27,6 @@
 
 namespace outrigger::tests {
 namespace {
-
-using testing::EndsWith;
 
 constexpr absl::string_view kParts = "DOPRS";  // Deployment, operator, plugin, Redis, ScaledObject
 constexpr size_t kOwnParts = 3;                // of an order: all but operator and plugin
