@@ -274,6 +274,7 @@ void PollEngine::Answered(Batch& batch, const NamespacedName& key, uint32_t trig
     if (trigger.resolved.index != trigger_index || trigger.resolved.resource) continue;
     if (!SameQuestion(trigger.resolved.trigger, asked)) continue;
     RecordAnswer(health_, *object, trigger, answer, AnswerTo::kPoll, metrics_);
+    if (answer.ok()) NoteNegative(key, trigger, *answer);
     if (!batch.asked_at) continue;
     for (const scaling::MetricSpec& spec : trigger.specs) {
       metrics_.ScalerLatency(LabelsOf(*object, trigger, spec.name),
@@ -281,6 +282,18 @@ void PollEngine::Answered(Batch& batch, const NamespacedName& key, uint32_t trig
     }
   }
   FinishIfComplete(batch, key);
+}
+
+void PollEngine::NoteNegative(const NamespacedName& key, TrackedTrigger& trigger,
+                              const host::MetricsAnswer& answer) {
+  const auto found =
+      std::find_if(answer.values.begin(), answer.values.end(),
+                   [](const scaler::v1::MetricValue& value) { return value.value() < 0; });
+  const bool negative = found != answer.values.end();
+  if (negative && !trigger.negative && options_.on_negative) {
+    options_.on_negative(key, found->name(), found->value());
+  }
+  trigger.negative = negative;
 }
 
 void PollEngine::FinishIfComplete(Batch& batch, const NamespacedName& key) {

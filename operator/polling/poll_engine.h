@@ -38,6 +38,9 @@ class PollEngine {
     absl::Duration scaler_timeout = absl::Seconds(3);
     absl::Duration spread = absl::Seconds(10);
     absl::Duration gather = absl::Milliseconds(5);  // what is due within this joins the batch
+    // Told when a metric that was not negative becomes so: it counts as 0. May be empty.
+    std::function<void(const api::NamespacedName& key, const std::string& metric, double value)>
+        on_negative = {};
   };
   // Called when all triggers of an object were answered or given up. Decides; awaited by nobody.
   using OnCycle = std::function<host::Task<void>(api::NamespacedName key)>;
@@ -86,6 +89,8 @@ class PollEngine {
   void Prepare(Batch& batch, const Begun& begun, const ResolvedObject& resolved);
   void Answered(Batch& batch, const api::NamespacedName& key, uint32_t trigger_index,
                 const host::TriggerPtr& asked, const absl::StatusOr<host::MetricsAnswer>& answer);
+  void NoteNegative(const api::NamespacedName& key, TrackedTrigger& trigger,
+                    const host::MetricsAnswer& answer);
   void FinishIfComplete(Batch& batch, const api::NamespacedName& key);
   // The object if that cycle of it still runs.
   TrackedObject* Current(const api::NamespacedName& key, uint64_t cycle) const;

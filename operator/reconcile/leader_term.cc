@@ -39,7 +39,16 @@ LeaderTerm::LeaderTerm(Parts parts, const Options& options)
       engine_(parts.clock, parts.scalers, parts.health, parts.resolver, registry_, parts.strand,
               host::Random(options.seed),
               [this](api::NamespacedName key) { return decider_.Decide(std::move(key)); },
-              parts.metrics, {.scaler_timeout = options.scaler_timeout, .spread = options.spread}),
+              parts.metrics,
+              {.scaler_timeout = options.scaler_timeout,
+               .spread = options.spread,
+               .on_negative =
+                   [log = parts.log](const api::NamespacedName& key, const std::string& metric,
+                                     double value) {
+                     log.Warning(
+                         "a value below 0 counts as 0",
+                         {{"object", key.ToString()}, {"metric", metric}, {"value", value}});
+                   }}),
       observer_(parts.clock, parts.scalers, parts.health, parts.metrics,
                 {.scaler_timeout = options.scaler_timeout}),
       reconciler_({.clock = parts.clock,

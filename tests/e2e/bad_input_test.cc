@@ -193,7 +193,7 @@ TEST_F(BadInputTest, ARefusedQuotaIsAPhaseOfItsOwn) {
 }
 
 // A negative value is 0, not an error and no "scale in below nothing".
-TEST_F(BadInputTest, ANegativeValueIsZero) {
+TEST_F(BadInputTest, ANegativeValueIsZeroWithAWarning) {
   MustBeOk(stage().scripted().SetValue("negative", -7));
   EXPECT_THAT(stage().Ready("negative",
                             {.triggers = BadInputScene::ScriptedTrigger("negative"),
@@ -203,6 +203,8 @@ TEST_F(BadInputTest, ANegativeValueIsZero) {
   const MetricAnswer answer = ReadMetric(
       stage().door(), MetricPath(BadInputScene::kNamespace, "s0-scripted-negative", "negative"));
   EXPECT_EQ(answer.Value(), "0") << Print({answer});
+  EXPECT_EQ(stage().WaitForLog("a value below 0 counts as 0", {"object", "metric"}),
+            "a value below 0 counts as 0; object: bad-input/negative; metric: scripted-negative");
 }
 
 // Which plugin serves a type is configuration: else any sidecar could have another's credentials.

@@ -101,12 +101,21 @@ class PollEngineTest : public testing::Test {
   TriggerResolver resolver_{cluster_.api(), cluster_.view(), scalers_, {.fingerprint_key = "k"}};
   ObjectRegistry registry_;
   LatencySink metrics_;
-  PollEngine engine_{loop_.clock(),   scalers_,
-                     health_,         resolver_,
-                     registry_,       loop_.executor(),
-                     host::Random(1), [this](NamespacedName key) { return Decide(std::move(key)); },
-                     metrics_,        {}};
+  PollEngine engine_{
+      loop_.clock(),
+      scalers_,
+      health_,
+      resolver_,
+      registry_,
+      loop_.executor(),
+      host::Random(1),
+      [this](NamespacedName key) { return Decide(std::move(key)); },
+      metrics_,
+      {.on_negative = [this](const NamespacedName& key, const std::string& metric, double value) {
+        negative_.push_back(absl::StrCat(key.name, " ", metric, " ", value));
+      }}};
   std::map<std::string, std::vector<int64_t>> decided_;
+  std::vector<std::string> negative_;
   bool started_ = false;
   bool ended_ = false;
 };
@@ -117,6 +126,20 @@ TEST_F(PollEngineTest, PollsANewObjectAtOnceAndThenAtItsInterval) {
   loop_.Advance(absl::Seconds(35));
   EXPECT_THAT(decided_["a"], ElementsAre(0, 10'000, 20'000, 30'000));
   EXPECT_EQ(scalers_.Polls("a"), 4);
+}
+
+TEST_F(PollEngineTest, AValueBelowZeroIsToldOnceUntilItIsNot) {
+  Start();
+  scalers_.SetValue("a", -7);
+  TrackAndPoll("a", TriggerJson("a"), R"(,"pollingInterval":10)");
+  loop_.Advance(absl::Seconds(25));
+  EXPECT_THAT(negative_, ElementsAre("a queue -7"));
+  EXPECT_EQ(HealthOf("a")->value, 0);
+  scalers_.SetValue("a", 3);
+  loop_.Advance(absl::Seconds(10));
+  scalers_.SetValue("a", -1);
+  loop_.Advance(absl::Seconds(20));
+  EXPECT_THAT(negative_, ElementsAre("a queue -7", "a queue -1"));
 }
 
 // Shows R26.
