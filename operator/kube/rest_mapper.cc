@@ -15,7 +15,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr absl::Duration kOldest = absl::Minutes(10);
-constexpr absl::Duration kOldestWithoutTheKind = absl::Seconds(5);
+constexpr absl::Duration kOldestWithoutScale = absl::Seconds(5);
 
 std::string Text(const json::object& object, const char* key) {
   const json::value* value = object.if_contains(key);
@@ -60,6 +60,7 @@ host::Task<absl::Status> RestMapper::Refresh(std::string group, std::string vers
   const absl::StatusOr<json::value> list = co_await api_.Discover(group, version, deadline);
   if (!list.ok() && !absl::IsNotFound(list.status())) co_return list.status();
   Known& known = known_[key];
+  if (known.asked_at > asked_at) co_return absl::OkStatus();  // another call knows better
   known.asked_at = asked_at;
   known.served = list.ok();
   known.kinds = list.ok() ? KindsOf(*list, group, version) : std::map<std::string, Mapping>();
@@ -72,12 +73,14 @@ host::Task<absl::StatusOr<RestMapper::Mapping>> RestMapper::Find(std::string gro
                                                                  host::Deadline deadline) {
   const std::string key = absl::StrCat(group, "/", version);
   absl::Status asked;
-  for (const absl::Duration oldest : {kOldest, kOldestWithoutTheKind}) {
+  for (const absl::Duration oldest : {kOldest, kOldestWithoutScale}) {
     asked = co_await Refresh(group, version, oldest, deadline);
     const auto known = known_.find(key);
     if (known == known_.end()) co_return asked;
     const auto mapping = known->second.kinds.find(kind);
-    if (mapping != known->second.kinds.end()) co_return mapping->second;
+    if (mapping == known->second.kinds.end()) continue;
+    // One without may have got it meanwhile.
+    if (mapping->second.has_scale || oldest == kOldestWithoutScale) co_return mapping->second;
   }
   if (!asked.ok()) co_return asked;
   if (!known_.at(key).served) {

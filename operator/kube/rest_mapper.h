@@ -16,8 +16,8 @@ namespace outrigger::controller::kube {
 // Under which path the API server has the objects of a kind, which only it knows for kinds that
 // come from others.
 //
-// A group and version is asked for once in 10 minutes; a kind that is not there once in 5 s. Use
-// from one strand; calls may run side by side.
+// What is known of a group and version is good for 10 minutes, or 5 s where it lacks the kind or
+// its scale subresource. Use from one strand; calls that run side by side each ask.
 class RestMapper {
  public:
   struct Mapping {
@@ -27,14 +27,14 @@ class RestMapper {
 
   RestMapper(host::Clock& clock, Api& api) : clock_(clock), api_(api) {}
 
-  // NOT_FOUND: the API server does not serve that group and version, or no such kind in it. Else
-  // the error of the call.
+  // Of a kind without a scale subresource `has_scale` is false. NOT_FOUND: the API server does not
+  // serve that group and version, or no such kind in it. Else the error of the call.
   host::Task<absl::StatusOr<Mapping>> Find(std::string group, std::string version, std::string kind,
                                            host::Deadline deadline);
 
  private:
   struct Known {
-    host::SteadyTime asked_at;
+    host::SteadyTime asked_at = host::SteadyTime::InfinitePast();
     bool served = false;
     std::map<std::string, Mapping> kinds;
   };

@@ -50,6 +50,18 @@ runtime::ScalerLabels LabelsOf(const TrackedObject& object, const TrackedTrigger
           .trigger_index = resolved.index};
 }
 
+void NoteNegative(const TrackedObject& object, TrackedTrigger& trigger,
+                  const host::MetricsAnswer& answer, const OnNegative& on_negative) {
+  const auto found =
+      std::find_if(answer.values.begin(), answer.values.end(),
+                   [](const scaler::v1::MetricValue& value) { return value.value() < 0; });
+  const bool negative = found != answer.values.end();
+  if (negative && !trigger.negative && on_negative) {
+    on_negative(object.object->Key(), found->name(), found->value());
+  }
+  trigger.negative = negative;
+}
+
 void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
                   const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker,
                   runtime::MetricsSink& metrics) {

@@ -3,6 +3,9 @@
 
 #include <absl/status/statusor.h>
 
+#include <functional>
+#include <string>
+
 #include "host/client/health_cache.h"
 #include "host/client/scaler_service.h"
 #include "operator/polling/tracked_object.h"
@@ -21,6 +24,12 @@ enum class AnswerTo { kPoll, kTest, kFirstTest };
 void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
                   const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker,
                   runtime::MetricsSink& metrics);
+
+// Told when a trigger whose values were not negative answers one that is: it counts as 0.
+using OnNegative =
+    std::function<void(const api::NamespacedName& key, const std::string& metric, double value)>;
+void NoteNegative(const TrackedObject& object, TrackedTrigger& trigger,
+                  const host::MetricsAnswer& answer, const OnNegative& on_negative);
 
 // The labels of a metric's keda_scaler_* series.
 runtime::ScalerLabels LabelsOf(const TrackedObject& object, const TrackedTrigger& trigger,

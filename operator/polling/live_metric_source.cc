@@ -26,7 +26,7 @@ namespace {
 // type Value, which is multiplied by the ready Pods, a rollout may have up to four times
 // maxReplicas of them.
 constexpr double kLargestCount = std::numeric_limits<int32_t>::max() / 4.0;
-constexpr double kLargestSum = 4e15;   // below half of 2^63 thousandths
+constexpr double kLargestSum = 9e15;   // below 2^63 thousandths
 constexpr double kSmallestRatio = 10;  // by which a huge value of type Value still scales out
 
 double LargestSum(const api::HpaMetricTarget& target, double target_value, int32_t max_replicas) {
@@ -191,6 +191,7 @@ host::Task<Readings> LiveMetricSource::ReadLive(Known known, ResolvedTrigger tri
   query.selector = std::move(selector);
   query.timeout = options_.scaler_timeout;
   const host::Deadline call_deadline = deadline.Within(clock_, options_.scaler_timeout);
+  const host::SteadyTime start = clock_.SteadyNow();
   absl::StatusOr<host::MetricsAnswer> answer =
       co_await scalers_.GetMetrics(trigger.trigger, std::move(query), call_deadline);
   absl::StatusOr<double> sum =
@@ -199,7 +200,9 @@ host::Task<Readings> LiveMetricSource::ReadLive(Known known, ResolvedTrigger tri
     // A failure is remembered for 5 s, and never counted.
     if (sum.ok()) {
       health_.RecordSuccess(key, *sum, answer->active);
-      if (on_answer_) on_answer_(known.object->Key(), known.trigger_index);
+      if (on_answer_) {
+        on_answer_(known.object->Key(), known.trigger_index, *answer, clock_.SteadyNow() - start);
+      }
     } else {
       health_.RecordFailure(key, sum.status(), /*ends_cycle=*/false);
     }

@@ -36,7 +36,8 @@ class LiveMetricSource : public MetricSource {
     absl::Duration scaler_timeout = absl::Seconds(3);
   };
   // Told of a good live answer for a whole trigger: as good as a poll, if we lead.
-  using OnAnswer = std::function<void(const api::NamespacedName& key, uint32_t trigger_index)>;
+  using OnAnswer = std::function<void(const api::NamespacedName& key, uint32_t trigger_index,
+                                      const host::MetricsAnswer& answer, absl::Duration took)>;
 
   LiveMetricSource(host::Clock& clock, const ClusterView& view, TriggerResolver& resolver,
                    host::ScalerService& scalers, host::HealthCache& health, TargetScaler& scaler,

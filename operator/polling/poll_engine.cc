@@ -112,6 +112,26 @@ void PollEngine::AnsweredOutOfTurn(const NamespacedName& key) {
   cycles_.Spawn(on_cycle_(key));
 }
 
+// Such an answer puts the poll off, so all that a poll would tell of it is told here.
+void PollEngine::AnsweredLive(const NamespacedName& key, uint32_t trigger_index,
+                              const host::MetricsAnswer& answer, absl::Duration took) {
+  TrackedObject* object = registry_.Find(key);
+  if (object == nullptr) return;
+  for (TrackedTrigger& trigger : object->triggers) {
+    if (trigger.resolved.index != trigger_index || trigger.resolved.resource) continue;
+    NoteNegative(*object, trigger, answer, options_.on_negative);
+    for (const scaling::MetricSpec& spec : trigger.specs) {
+      const absl::StatusOr<double> value = SumOf(answer, spec.name);
+      if (!value.ok()) continue;  // the read was about another metric
+      const runtime::ScalerLabels labels = LabelsOf(*object, trigger, spec.name);
+      metrics_.ScalerValue(labels, *value);
+      metrics_.ScalerActive(labels, answer.active);
+      metrics_.ScalerLatency(labels, took);
+    }
+  }
+  AnsweredOutOfTurn(key);
+}
+
 std::optional<SteadyTime> PollEngine::OldestAnswer(const TrackedObject& object) const {
   std::optional<SteadyTime> oldest;
   for (const TrackedTrigger& trigger : object.triggers) {
@@ -274,7 +294,7 @@ void PollEngine::Answered(Batch& batch, const NamespacedName& key, uint32_t trig
     if (trigger.resolved.index != trigger_index || trigger.resolved.resource) continue;
     if (!SameQuestion(trigger.resolved.trigger, asked)) continue;
     RecordAnswer(health_, *object, trigger, answer, AnswerTo::kPoll, metrics_);
-    if (answer.ok()) NoteNegative(key, trigger, *answer);
+    if (answer.ok()) NoteNegative(*object, trigger, *answer, options_.on_negative);
     if (!batch.asked_at) continue;
     for (const scaling::MetricSpec& spec : trigger.specs) {
       metrics_.ScalerLatency(LabelsOf(*object, trigger, spec.name),
@@ -282,18 +302,6 @@ void PollEngine::Answered(Batch& batch, const NamespacedName& key, uint32_t trig
     }
   }
   FinishIfComplete(batch, key);
-}
-
-void PollEngine::NoteNegative(const NamespacedName& key, TrackedTrigger& trigger,
-                              const host::MetricsAnswer& answer) {
-  const auto found =
-      std::find_if(answer.values.begin(), answer.values.end(),
-                   [](const scaler::v1::MetricValue& value) { return value.value() < 0; });
-  const bool negative = found != answer.values.end();
-  if (negative && !trigger.negative && options_.on_negative) {
-    options_.on_negative(key, found->name(), found->value());
-  }
-  trigger.negative = negative;
 }
 
 void PollEngine::FinishIfComplete(Batch& batch, const NamespacedName& key) {

@@ -18,6 +18,7 @@
 #include "host/base/task_group.h"
 #include "host/client/health_cache.h"
 #include "host/client/scaler_service.h"
+#include "operator/polling/answer_recorder.h"
 #include "operator/polling/tracked_object.h"
 #include "operator/polling/trigger_resolver.h"
 #include "operator/runtime/metrics_sink.h"
@@ -38,9 +39,7 @@ class PollEngine {
     absl::Duration scaler_timeout = absl::Seconds(3);
     absl::Duration spread = absl::Seconds(10);
     absl::Duration gather = absl::Milliseconds(5);  // what is due within this joins the batch
-    // Told when a metric that was not negative becomes so: it counts as 0. May be empty.
-    std::function<void(const api::NamespacedName& key, const std::string& metric, double value)>
-        on_negative = {};
+    OnNegative on_negative = {};
   };
   // Called when all triggers of an object were answered or given up. Decides; awaited by nobody.
   using OnCycle = std::function<host::Task<void>(api::NamespacedName key)>;
@@ -58,6 +57,9 @@ class PollEngine {
   // A good answer came for another reason than the poll: as good as a poll for all but stateful
   // types. The due time moves and the object is decided.
   void AnsweredOutOfTurn(const api::NamespacedName& key);
+  // The same, of one trigger, by the live call of a metric read that took so long.
+  void AnsweredLive(const api::NamespacedName& key, uint32_t trigger_index,
+                    const host::MetricsAnswer& answer, absl::Duration took);
 
   // Once, until Stop(); returns when every cycle that runs has ended.
   host::Task<void> Run();
@@ -89,8 +91,6 @@ class PollEngine {
   void Prepare(Batch& batch, const Begun& begun, const ResolvedObject& resolved);
   void Answered(Batch& batch, const api::NamespacedName& key, uint32_t trigger_index,
                 const host::TriggerPtr& asked, const absl::StatusOr<host::MetricsAnswer>& answer);
-  void NoteNegative(const api::NamespacedName& key, TrackedTrigger& trigger,
-                    const host::MetricsAnswer& answer);
   void FinishIfComplete(Batch& batch, const api::NamespacedName& key);
   // The object if that cycle of it still runs.
   TrackedObject* Current(const api::NamespacedName& key, uint64_t cycle) const;

@@ -55,9 +55,9 @@ absl::Status WithMissingRule(const absl::Status& status,
   if (!absl::IsPermissionDenied(status) || api::IsBuiltinTarget(target)) return status;
   return host::Annotate(status,
                         "needs a ClusterRole with the label outrigger.dev/aggregate-to-operator: ",
-                        "\"true\" and the rules {apiGroups: [", target.group, "], resources: [",
-                        target.resource, "], verbs: [get]} and {apiGroups: [", target.group,
-                        "], resources: [", target.resource, "/scale], verbs: [get, patch]}");
+                        "\"true\" and the rules {apiGroups: [\"", target.group, "\"], resources: [",
+                        target.resource, "], verbs: [get]} and {apiGroups: [\"", target.group,
+                        "\"], resources: [", target.resource, "/scale], verbs: [get, patch]}");
 }
 
 }  // namespace

@@ -19,6 +19,13 @@ runtime::WorkQueue::Observer QueueObserver(runtime::MetricsSink& metrics) {
           .on_retry = [&metrics] { metrics.QueueRetried(kQueueName); }};
 }
 
+polling::OnNegative WarnOfNegative(const host::Logger& log) {
+  return [log](const api::NamespacedName& key, const std::string& metric, double value) {
+    log.Warning("a value below 0 counts as 0",
+                {{"object", key.ToString()}, {"metric", metric}, {"value", value}});
+  };
+}
+
 }  // namespace
 
 LeaderTerm::LeaderTerm(Parts parts, const Options& options)
@@ -42,15 +49,10 @@ LeaderTerm::LeaderTerm(Parts parts, const Options& options)
               parts.metrics,
               {.scaler_timeout = options.scaler_timeout,
                .spread = options.spread,
-               .on_negative =
-                   [log = parts.log](const api::NamespacedName& key, const std::string& metric,
-                                     double value) {
-                     log.Warning(
-                         "a value below 0 counts as 0",
-                         {{"object", key.ToString()}, {"metric", metric}, {"value", value}});
-                   }}),
-      observer_(parts.clock, parts.scalers, parts.health, parts.metrics,
-                {.scaler_timeout = options.scaler_timeout}),
+               .on_negative = WarnOfNegative(parts.log)}),
+      observer_(
+          parts.clock, parts.scalers, parts.health, parts.metrics,
+          {.scaler_timeout = options.scaler_timeout, .on_negative = WarnOfNegative(parts.log)}),
       reconciler_({.clock = parts.clock,
                    .api = parts.api,
                    .view = parts.view,

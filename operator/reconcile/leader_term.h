@@ -71,7 +71,10 @@ class LeaderTerm {
   void Adopt(const api::ScaledObject& object);
   void ObserveHpa(const api::NamespacedName& key) { decider_.ObserveHpa(key); }
   // A metric read was answered by a live call.
-  void AnsweredOutOfTurn(const api::NamespacedName& key) { engine_.AnsweredOutOfTurn(key); }
+  void AnsweredLive(const api::NamespacedName& key, uint32_t trigger_index,
+                    const host::MetricsAnswer& answer, absl::Duration took) {
+    engine_.AnsweredLive(key, trigger_index, answer, took);
+  }
 
   const polling::ObjectRegistry& registry() const { return registry_; }
   const runtime::WorkQueue& queue() const { return queue_; }

@@ -36,8 +36,9 @@ OperatorCore::OperatorCore(Parts parts, Options options)
               {.metric_freshness = options_.metric_freshness,
                .scaler_timeout = options_.term.scaler_timeout}),
       tasks_(p_.clock, p_.strand) {
-  source_.SetOnAnswer([this](const api::NamespacedName& key, uint32_t) {
-    if (term_ != nullptr) term_->AnsweredOutOfTurn(key);
+  source_.SetOnAnswer([this](const api::NamespacedName& key, uint32_t trigger_index,
+                             const host::MetricsAnswer& answer, absl::Duration took) {
+    if (term_ != nullptr) term_->AnsweredLive(key, trigger_index, answer, took);
   });
   p_.scalers.SetChangeListener(
       [this](const std::vector<std::string>& types) { OnPluginChange(types); });

@@ -37,12 +37,15 @@ absl::Status ToStatus(const std::vector<scaler::v1::Violation>& violations) {
       }));
 }
 
-// True unless the same question was asked when the object was tracked last.
-bool IsChanged(const TrackedObject* before, const TrackedTrigger& trigger, size_t i) {
-  if (before == nullptr || i >= before->triggers.size()) return true;
+// Of the answer that is known: whether it is to the question that is asked now.
+enum class Known { kSame, kOther, kWhoKnows };
+
+Known KnownAnswer(const TrackedObject* before, const TrackedTrigger& trigger, size_t i) {
+  if (before == nullptr || i >= before->triggers.size()) return Known::kWhoKnows;
   const host::TriggerPtr& then = before->triggers[i].resolved.trigger;
   const host::TriggerPtr& now = trigger.resolved.trigger;
-  return then == nullptr || now == nullptr || then->fingerprint() != now->fingerprint();
+  if (then == nullptr || now == nullptr) return Known::kWhoKnows;
+  return then->fingerprint() == now->fingerprint() ? Known::kSame : Known::kOther;
 }
 
 }  // namespace
@@ -92,6 +95,7 @@ void TriggerObserver::TakeLastGoodSpecs(TrackedObject& object, const TrackedObje
         before->object->spec.triggers[i].metadata == object.object->spec.triggers[i].metadata;
     if (same) {
       trigger.specs = before->triggers[i].specs;
+      trigger.negative = before->triggers[i].negative;
     } else if (hpa != nullptr && hpa_is_of_this_spec) {
       trigger.specs =
           scaling::SpecsFromHpa(*hpa, static_cast<int32_t>(trigger.resolved.index)).specs;
@@ -119,18 +123,19 @@ host::Task<void> TriggerObserver::Observe(TrackedObject& object, const TrackedOb
   for (size_t i = 0; i < object.triggers.size(); ++i) {
     if (object.triggers[i].resolved.resource) continue;
     // The caller's tracked object (`before`) may go while we wait; only this is kept of it.
-    const bool changed = IsChanged(before, object.triggers[i], i);
-    group.Spawn(ObserveTrigger(object, i, changed, all));
+    const Known known = KnownAnswer(before, object.triggers[i], i);
+    const polling::AnswerTo asker =
+        known == Known::kOther ? polling::AnswerTo::kFirstTest : polling::AnswerTo::kTest;
+    group.Spawn(ObserveTrigger(object, i, asker, /*ask=*/known != Known::kSame, all));
   }
   co_await group.Join();
   for (const std::string& plugin : plugins) Leave(plugin);
 }
 
 host::Task<void> TriggerObserver::ObserveTrigger(TrackedObject& object, size_t position,
-                                                 bool changed, host::Deadline deadline) {
+                                                 polling::AnswerTo asker, bool ask,
+                                                 host::Deadline deadline) {
   TrackedTrigger& trigger = object.triggers[position];
-  const polling::AnswerTo asker =
-      changed ? polling::AnswerTo::kFirstTest : polling::AnswerTo::kTest;
   if (trigger.resolved.trigger == nullptr) {
     polling::RecordAnswer(health_, object, trigger, trigger.resolved.error, asker, metrics_);
     co_return;
@@ -141,7 +146,7 @@ host::Task<void> TriggerObserver::ObserveTrigger(TrackedObject& object, size_t p
     polling::RecordAnswer(health_, object, trigger, specs, asker, metrics_);
     co_return;
   }
-  co_await TestConnection(object, position, changed, deadline);
+  co_await TestConnection(object, position, asker, ask, deadline);
 }
 
 // Leaves the last good specs where the plugin cannot be asked: a plugin that is down never loses a
@@ -161,11 +166,12 @@ host::Task<absl::Status> TriggerObserver::AskSpecs(TrackedTrigger& trigger,
   co_return absl::OkStatus();
 }
 
-// `changed`: what is known is the answer to another question, so ask.
+// `ask`: even if something is known, which is, or may be, the answer to another question.
 host::Task<void> TriggerObserver::TestConnection(TrackedObject& object, size_t position,
-                                                 bool changed, host::Deadline deadline) {
+                                                 polling::AnswerTo asker, bool ask,
+                                                 host::Deadline deadline) {
   TrackedTrigger& trigger = object.triggers[position];
-  bool known = !changed;
+  bool known = !ask;
   for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
     known = known && health_.ForConnectionTest(key) != nullptr;
   }
@@ -179,9 +185,8 @@ host::Task<void> TriggerObserver::TestConnection(TrackedObject& object, size_t p
     metrics_.ScalerLatency(polling::LabelsOf(object, trigger, spec.name),
                            clock_.SteadyNow() - start);
   }
-  polling::RecordAnswer(health_, object, trigger, answer,
-                        changed ? polling::AnswerTo::kFirstTest : polling::AnswerTo::kTest,
-                        metrics_);
+  polling::RecordAnswer(health_, object, trigger, answer, asker, metrics_);
+  if (answer.ok()) polling::NoteNegative(object, trigger, *answer, options_.on_negative);
 }
 
 }  // namespace outrigger::controller::reconcile

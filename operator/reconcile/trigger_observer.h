@@ -14,6 +14,7 @@
 #include "host/client/health_cache.h"
 #include "host/client/scaler_service.h"
 #include "operator/api/hpa.h"
+#include "operator/polling/answer_recorder.h"
 #include "operator/polling/tracked_object.h"
 #include "operator/runtime/metrics_sink.h"
 
@@ -29,10 +30,15 @@ class TriggerObserver {
   struct Options {
     absl::Duration scaler_timeout = absl::Seconds(3);
     int reconciles_per_plugin = 3;
+    polling::OnNegative on_negative = {};
   };
   TriggerObserver(host::Clock& clock, host::ScalerService& scalers, host::HealthCache& health,
                   runtime::MetricsSink& metrics, Options options)
-      : clock_(clock), scalers_(scalers), health_(health), metrics_(metrics), options_(options) {}
+      : clock_(clock),
+        scalers_(scalers),
+        health_(health),
+        metrics_(metrics),
+        options_(std::move(options)) {}
 
   // False while as many reconciles as allowed wait for a plugin that the object needs. The caller
   // then holds no worker: `on_room` is told its key when a place is free, first come first served.
@@ -59,11 +65,11 @@ class TriggerObserver {
   void ForgetRemovedTriggers(const polling::TrackedObject& object,
                              const polling::TrackedObject& before);
   void Leave(const std::string& plugin);
-  host::Task<void> ObserveTrigger(polling::TrackedObject& object, size_t position, bool changed,
-                                  host::Deadline deadline);
+  host::Task<void> ObserveTrigger(polling::TrackedObject& object, size_t position,
+                                  polling::AnswerTo asker, bool ask, host::Deadline deadline);
   host::Task<absl::Status> AskSpecs(polling::TrackedTrigger& trigger, host::Deadline deadline);
-  host::Task<void> TestConnection(polling::TrackedObject& object, size_t position, bool changed,
-                                  host::Deadline deadline);
+  host::Task<void> TestConnection(polling::TrackedObject& object, size_t position,
+                                  polling::AnswerTo asker, bool ask, host::Deadline deadline);
   std::vector<std::string> PluginsOf(const polling::TrackedObject& object) const;
 
   host::Clock& clock_;

@@ -276,7 +276,11 @@ Decision DecideWithoutReplicas(const absl::Status& why) {
   const std::string message = absl::StrCat(
       "Could not read the replicas of the scale target: ", absl::StatusCodeToString(why.code()),
       ": ", why.message());
-  decision.ready = {api::kFalse, reason::kErrorGettingCurrentReplicas, message};
+  // What passes by itself says nothing about the ScaledObject.
+  const bool passes = absl::IsUnavailable(why) || absl::IsDeadlineExceeded(why) ||
+                      absl::IsResourceExhausted(why) || absl::IsAborted(why) ||
+                      absl::IsCancelled(why);
+  if (!passes) decision.ready = {api::kFalse, reason::kErrorGettingCurrentReplicas, message};
   decision.outcome = absl::StrCat(message, " -> nothing done");
   decision.explanation = decision.outcome;
   return decision;

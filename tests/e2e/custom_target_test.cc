@@ -92,7 +92,7 @@ TEST(CustomTargetTest, AKindOfOthersIsScaledOnceItsRightsAreThere) {
                              "needs a ClusterRole with the label outrigger.dev/aggregate");
   });
   EXPECT_THAT(scene.Condition("worker", "Ready", "message"),
-              HasSubstr("{apiGroups: [example.com], resources: [gadgets/scale], verbs: [get, "
+              HasSubstr(R"({apiGroups: ["example.com"], resources: [gadgets/scale], verbs: [get, )"
                         "patch]}"));
   EXPECT_EQ(Count(scene), "0");
 

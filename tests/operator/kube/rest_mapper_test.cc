@@ -60,6 +60,14 @@ TEST_F(RestMapperTest, AsksOnceForAGroupAndAgainForAKindThatMayHaveCome) {
   EXPECT_EQ(Asked(), 3);
 }
 
+TEST_F(RestMapperTest, AsksAgainForAKindThatMayHaveGotAScale) {
+  ASSERT_FALSE(Find("", "v1", "Pod")->has_scale);
+  EXPECT_EQ(Asked(), 1);
+  cluster_.RunFor(absl::Seconds(6));
+  ASSERT_FALSE(Find("", "v1", "Pod")->has_scale);
+  EXPECT_EQ(Asked(), 2);
+}
+
 TEST_F(RestMapperTest, WhatIsKnownOutlastsAnApiServerThatIsAway) {
   ASSERT_TRUE(Find("apps", "v1", "Deployment").ok());
   cluster_.RunFor(absl::Minutes(11));

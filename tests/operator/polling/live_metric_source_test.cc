@@ -26,9 +26,9 @@ class LiveMetricSourceTest : public testing::Test {
   LiveMetricSourceTest() {
     scalers_.Connect("redis", {"redis"});
     scalers_.SetValue("redis", 10);
-    source_.SetOnAnswer([this](const api::NamespacedName& key, uint32_t index) {
-      answered_.push_back(absl::StrCat(key.ToString(), "#", index));
-    });
+    source_.SetOnAnswer(
+        [this](const api::NamespacedName& key, uint32_t index, const host::MetricsAnswer&,
+               absl::Duration) { answered_.push_back(absl::StrCat(key.ToString(), "#", index)); });
   }
   void CreateObject(const std::string& spec = "", const std::string& trigger = "") {
     cluster_.CreateDeployment("web", 2);

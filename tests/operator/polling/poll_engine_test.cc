@@ -27,11 +27,15 @@ std::string TriggerJson(const std::string& script, const std::string& extra = ""
 }
 
 // The engine over scripted scalers; a "decision" writes down when an object was decided.
-struct LatencySink : runtime::MetricsSink {
+struct ScalerSink : runtime::MetricsSink {
   void ScalerLatency(const runtime::ScalerLabels& labels, absl::Duration took) override {
     latency[absl::StrCat(labels.object.name, "/", labels.metric)] = took;
   }
+  void ScalerValue(const runtime::ScalerLabels& labels, double of_metric) override {
+    value[absl::StrCat(labels.object.name, "/", labels.metric)] = of_metric;
+  }
   std::map<std::string, absl::Duration> latency;
+  std::map<std::string, double> value;
 };
 
 class PollEngineTest : public testing::Test {
@@ -100,7 +104,7 @@ class PollEngineTest : public testing::Test {
   host::HealthCache health_{loop_.clock(), {}};
   TriggerResolver resolver_{cluster_.api(), cluster_.view(), scalers_, {.fingerprint_key = "k"}};
   ObjectRegistry registry_;
-  LatencySink metrics_;
+  ScalerSink metrics_;
   PollEngine engine_{
       loop_.clock(),
       scalers_,
@@ -140,6 +144,25 @@ TEST_F(PollEngineTest, AValueBelowZeroIsToldOnceUntilItIsNot) {
   scalers_.SetValue("a", -1);
   loop_.Advance(absl::Seconds(20));
   EXPECT_THAT(negative_, ElementsAre("a queue -7", "a queue -1"));
+}
+
+// With the default intervals an active object is read more often than it is polled.
+TEST_F(PollEngineTest, WhatALiveReadAnsweredIsToldAsOfAPoll) {
+  Start();
+  TrackAndPoll("a", TriggerJson("a"));
+  loop_.Advance(absl::Seconds(1));
+  host::MetricsAnswer answer;
+  answer.values.emplace_back();
+  answer.values.back().set_name("queue");
+  answer.values.back().set_value(-7);
+  engine_.AnsweredLive({"ns", "a"}, 0, answer, absl::Milliseconds(20));
+  EXPECT_THAT(negative_, ElementsAre("a queue -7"));
+  EXPECT_EQ(metrics_.latency["a/s0-queue"], absl::Milliseconds(20));
+  EXPECT_EQ(metrics_.value["a/s0-queue"], 0);
+  answer.values.back().set_value(9);
+  engine_.AnsweredLive({"ns", "a"}, 0, answer, absl::Milliseconds(20));
+  EXPECT_EQ(metrics_.value["a/s0-queue"], 9);
+  loop_.Settle();
 }
 
 // Shows R26.

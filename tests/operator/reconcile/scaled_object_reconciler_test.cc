@@ -274,8 +274,9 @@ TEST_F(ReconcilerTest, AMissingRightIsToldWithTheRuleThatGivesIt) {
   (void)Reconcile();
   EXPECT_THAT(ReadyMessage(),
               HasSubstr("needs a ClusterRole with the label outrigger.dev/aggregate-to-operator"));
-  EXPECT_THAT(ReadyMessage(), HasSubstr("{apiGroups: [example.com], resources: [gadgets/scale], "
-                                        "verbs: [get, patch]}"));
+  EXPECT_THAT(ReadyMessage(),
+              HasSubstr(R"({apiGroups: ["example.com"], resources: [gadgets/scale], )"
+                        "verbs: [get, patch]}"));
 }
 
 TEST_F(ReconcilerTest, ARefusedObjectWorksOnceItIsMended) {

@@ -70,6 +70,30 @@ TEST_F(TriggerObserverTest, ASpecThatDoesNotComeDoesNotHoldUpTheReconcileBeyondT
   EXPECT_LE(loop_.clock().SteadyNow() - start, absl::Seconds(4));
 }
 
+// Of a stateful type only a poll tells, so Fallback does not flap at a take-over.
+TEST_F(TriggerObserverTest, AfterATakeOverTheTestOfAStatefulTypeLeavesWhatWasPublished) {
+  scaler::v1::TriggerType schema;
+  schema.set_name("redis");
+  schema.set_stateful(true);
+  scalers_.SetSchema(schema);
+  CreateOrders(R"(,"fallback":{"failureThreshold":3,"replicas":2})");
+  ReconcileUntilSettled();
+  scalers_.SetError("redis", absl::UnavailableError("down"));
+  StartPolls();
+  loop_.Advance(absl::Minutes(3));
+  const host::HealthKey key{
+      .uid = cluster_.ScaledObject("orders").meta.uid, .trigger_index = 0, .metric = "queue"};
+  ASSERT_GE(health_.FailedCycles(key), 3);
+  ForgetAsANewOperator();
+  engine_.Stop();  // a poll would be right to forget the failures
+  loop_.Settle();
+  scalers_.SetValue("redis", 10);
+  const int before = scalers_.Count("metrics");
+  (void)Reconcile();
+  EXPECT_GT(scalers_.Count("metrics"), before) << "it was asked";
+  EXPECT_GE(health_.FailedCycles(key), 3);
+}
+
 TEST_F(TriggerObserverTest, RecordsOfATriggerThatIsGoneGo) {
   cluster_.CreateDeployment("web", 1);
   cluster_.CreateScaledObject("orders", R"("triggers":[{"type":"redis"},{"type":"redis"}])");

@@ -409,5 +409,17 @@ TEST(ReplicaDecisionTest, WithoutReplicasNothingIsDone) {
   EXPECT_EQ(decision.scale_to, std::nullopt);
 }
 
+// A slow answer of the API server says nothing about the ScaledObject.
+TEST(ReplicaDecisionTest, WithoutReplicasForAMomentReadyIsLeftAsItIs) {
+  for (const absl::Status& why :
+       {absl::UnavailableError("refused"), absl::DeadlineExceededError("no answer"),
+        absl::ResourceExhaustedError("too many requests")}) {
+    const Decision decision = DecideWithoutReplicas(why);
+    EXPECT_EQ(decision.ready, std::nullopt) << why;
+    EXPECT_EQ(decision.scale_to, std::nullopt);
+    EXPECT_THAT(decision.outcome, HasSubstr("nothing done"));
+  }
+}
+
 }  // namespace
 }  // namespace outrigger::controller::scaling
