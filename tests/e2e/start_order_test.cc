@@ -137,10 +137,13 @@ class StartOrderTest : public testing::TestWithParam<const char*> {
     std::vector<std::string> wrong;
     const absl::Status reached = WaitFor(
         [&] {
-          wrong = absl::StrSplit(scene_.plane()
-                                     .MustKubectl({"get", kind, "-A", "-o", "jsonpath=" + what})
-                                     .value_or("kubectl failed"),
-                                 '\n', absl::SkipEmpty());
+          const absl::StatusOr<std::string> said =
+              scene_.plane().MustKubectl({"get", kind, "-A", "-o", "jsonpath=" + what});
+          if (!said.ok()) {
+            wrong = {said.status().ToString()};
+            return false;
+          }
+          wrong = absl::StrSplit(*said, '\n', absl::SkipEmpty());
           std::erase_if(wrong, [&](const std::string& line) {
             const std::pair<std::string, std::string> parts =
                 absl::StrSplit(line, absl::MaxSplits(' ', 1));
