@@ -67,7 +67,7 @@ PollEngine::PollEngine(host::Clock& clock, host::ScalerService& scalers, host::H
       random_(random),
       on_cycle_(std::move(on_cycle)),
       metrics_(metrics),
-      options_(options),
+      options_(std::move(options)),
       cycles_(clock, std::move(strand)) {}
 
 void PollEngine::SetDue(const NamespacedName& key, TrackedObject& object, SteadyTime due) {
