@@ -10,7 +10,6 @@
 #include <algorithm>
 
 #include "tests/cluster/deployed.h"
-#include "tests/support/wait_for.h"
 
 namespace outrigger::tests {
 namespace {
@@ -167,32 +166,6 @@ TEST(RightsTest, HpaControllerMayReadExternalMetricsAndOtherAccountsMayNot) {
   EXPECT_FALSE(MayReadMetrics("delete", kHpaController));
   EXPECT_FALSE(MayReadMetrics("list", "system:serviceaccount:default:default"));
   EXPECT_FALSE(MayReadMetrics("list", kOperator));
-}
-
-constexpr char kGadgetRole[] = R"(
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: gadgets-for-outrigger
-  labels: {outrigger.dev/aggregate-to-operator: "true"}
-rules:
-  - {apiGroups: [example.com], resources: [gadgets/scale], verbs: [get, update, patch]}
-)";
-
-TEST(RightsTest, LabelledClusterRoleLetsTheOperatorScaleAnotherKind) {
-  ControlPlane& plane = DeployedControlPlane();
-  const Access scale = {.user = kOperator,
-                        .verb = "patch",
-                        .group = "example.com",
-                        .resource = "gadgets",
-                        .subresource = "scale"};
-  EXPECT_FALSE(Allowed(scale));
-
-  ASSERT_TRUE(plane.Apply(kGadgetRole).ok());
-  const absl::Status allowed = WaitFor([&] { return Allowed(scale); }, absl::Seconds(30),
-                                       "the aggregated rule", [] { return "not allowed"; });
-  EXPECT_TRUE(allowed.ok()) << allowed;
-  ASSERT_TRUE(plane.MustKubectl({"delete", "clusterrole", "gadgets-for-outrigger"}).ok());
 }
 
 }  // namespace
