@@ -7,6 +7,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <set>
 #include <utility>
 
 namespace outrigger::controller::kube {
@@ -27,7 +28,7 @@ std::map<std::string, RestMapper::Mapping> KindsOf(const json::value& list,
                                                    const std::string& group,
                                                    const std::string& version) {
   std::map<std::string, RestMapper::Mapping> kinds;
-  std::map<std::string, bool> scales;  // by plural
+  std::set<std::string> scaled;  // plurals
   const json::value* resources =
       list.is_object() ? list.get_object().if_contains("resources") : nullptr;
   if (resources == nullptr || !resources->is_array()) return kinds;
@@ -36,14 +37,14 @@ std::map<std::string, RestMapper::Mapping> KindsOf(const json::value& list,
     const std::string name = Text(entry.get_object(), "name");
     const std::string kind = Text(entry.get_object(), "kind");
     absl::string_view plural = name;
-    if (absl::ConsumeSuffix(&plural, "/scale")) scales[std::string(plural)] = true;
+    if (absl::ConsumeSuffix(&plural, "/scale")) scaled.emplace(plural);
     if (name.empty() || kind.empty() || absl::StrContains(name, "/")) continue;
     const json::value* namespaced = entry.get_object().if_contains("namespaced");
     kinds[kind].resource = {
         group, version, name,
         namespaced != nullptr && namespaced->is_bool() && namespaced->get_bool()};
   }
-  for (auto& [kind, mapping] : kinds) mapping.has_scale = scales.contains(mapping.resource.plural);
+  for (auto& [kind, mapping] : kinds) mapping.has_scale = scaled.contains(mapping.resource.plural);
   return kinds;
 }
 

@@ -27,7 +27,7 @@ struct TrackedTrigger {
   // The plugin refused the trigger (INVALID_ARGUMENT): it is not asked again until spec,
   // credentials or plugin change, that is until the reconciler tracks the object anew.
   absl::Status refused;
-  bool negative = false;  // the last poll answered a value below 0
+  bool negative = false;  // the last good answer had a value below 0
 };
 
 // What the leader keeps of each ScaledObject that is reconciled and polled.
