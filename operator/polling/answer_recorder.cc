@@ -50,21 +50,9 @@ runtime::ScalerLabels LabelsOf(const TrackedObject& object, const TrackedTrigger
           .trigger_index = resolved.index};
 }
 
-void NoteNegative(const TrackedObject& object, TrackedTrigger& trigger,
-                  const host::MetricsAnswer& answer, const OnNegative& on_negative) {
-  const auto found =
-      std::find_if(answer.values.begin(), answer.values.end(),
-                   [](const scaler::v1::MetricValue& value) { return value.value() < 0; });
-  const bool negative = found != answer.values.end();
-  if (negative && !trigger.negative && on_negative) {
-    on_negative(object.object->Key(), found->name(), found->value());
-  }
-  trigger.negative = negative;
-}
-
-void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigger& trigger,
-                  const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker,
-                  runtime::MetricsSink& metrics) {
+void AnswerRecorder::Record(TrackedObject& object, TrackedTrigger& trigger,
+                            const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker,
+                            std::optional<absl::Duration> took) const {
   const bool ends_cycle = asker == AnswerTo::kPoll;
   if (absl::IsInvalidArgument(answer.status()) && trigger.resolved.error.ok())
     trigger.refused = answer.status();
@@ -72,20 +60,48 @@ void RecordAnswer(host::HealthCache& health, TrackedObject& object, TrackedTrigg
   // section 8).
   const bool counts = ends_cycle && trigger.refused.ok();
   for (const host::HealthKey& key : object.HealthKeysOf(trigger)) {
-    const bool answered = health.Find(key) != nullptr;
-    if (trigger.resolved.stateful && asker == AnswerTo::kTest && answered) continue;
     const runtime::ScalerLabels labels = LabelsOf(object, trigger, key.metric);
+    if (took && !key.metric.empty()) metrics_.ScalerLatency(labels, *took);
+    const bool answered = health_.Find(key) != nullptr;
+    if (trigger.resolved.stateful && asker == AnswerTo::kTest && answered) continue;
     const absl::StatusOr<double> value = ValueOf(answer, key.metric);
     if (value.ok()) {
-      health.RecordSuccess(key, *value, answer->active);
-      if (!key.metric.empty()) metrics.ScalerValue(labels, *value);
-      if (ends_cycle && !key.metric.empty()) metrics.ScalerActive(labels, answer->active);
+      health_.RecordSuccess(key, *value, answer->active);
+      if (key.metric.empty()) continue;
+      metrics_.ScalerValue(labels, *value);
+      metrics_.ScalerActive(labels, answer->active);
     } else {
-      health.RecordFailure(key, value.status(), counts);
-      metrics.ScalerError(labels);
-      if (ends_cycle) metrics.ScaledObjectError(object.object->Key());
+      health_.RecordFailure(key, value.status(), counts);
+      metrics_.ScalerError(labels);
+      if (ends_cycle) metrics_.ScaledObjectError(object.object->Key());
     }
   }
+  if (answer.ok()) NoteNegative(object, trigger, *answer);
+}
+
+void AnswerRecorder::TellOfRead(const TrackedObject& object, TrackedTrigger& trigger,
+                                const host::MetricsAnswer& answer, absl::Duration took) const {
+  for (const scaling::MetricSpec& spec : trigger.specs) {
+    const absl::StatusOr<double> value = SumOf(answer, spec.name);
+    if (!value.ok()) continue;  // the read was about another metric
+    const runtime::ScalerLabels labels = LabelsOf(object, trigger, spec.name);
+    metrics_.ScalerValue(labels, *value);
+    metrics_.ScalerActive(labels, answer.active);
+    metrics_.ScalerLatency(labels, took);
+  }
+  NoteNegative(object, trigger, answer);
+}
+
+void AnswerRecorder::NoteNegative(const TrackedObject& object, TrackedTrigger& trigger,
+                                  const host::MetricsAnswer& answer) const {
+  const auto found =
+      std::find_if(answer.values.begin(), answer.values.end(),
+                   [](const scaler::v1::MetricValue& value) { return value.value() < 0; });
+  const bool negative = found != answer.values.end();
+  if (negative && !trigger.negative && on_negative_) {
+    on_negative_(object.object->Key(), found->name(), found->value());
+  }
+  trigger.negative = negative;
 }
 
 }  // namespace outrigger::controller::polling

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "operator/polling/answer_recorder.h"
-
 namespace outrigger::controller::polling {
 
 using api::NamespacedName;
@@ -56,18 +54,19 @@ struct PollEngine::Batch {
 };
 
 PollEngine::PollEngine(host::Clock& clock, host::ScalerService& scalers, host::HealthCache& health,
-                       TriggerResolver& resolver, ObjectRegistry& registry, host::Executor strand,
-                       host::Random random, OnCycle on_cycle, runtime::MetricsSink& metrics,
-                       Options options)
+                       const AnswerRecorder& recorder, TriggerResolver& resolver,
+                       ObjectRegistry& registry, host::Executor strand, host::Random random,
+                       OnCycle on_cycle, runtime::MetricsSink& metrics, Options options)
     : clock_(clock),
       scalers_(scalers),
       health_(health),
+      recorder_(recorder),
       resolver_(resolver),
       registry_(registry),
       random_(random),
       on_cycle_(std::move(on_cycle)),
       metrics_(metrics),
-      options_(std::move(options)),
+      options_(options),
       cycles_(clock, std::move(strand)) {}
 
 void PollEngine::SetDue(const NamespacedName& key, TrackedObject& object, SteadyTime due) {
@@ -119,15 +118,7 @@ void PollEngine::AnsweredLive(const NamespacedName& key, uint32_t trigger_index,
   if (object == nullptr) return;
   for (TrackedTrigger& trigger : object->triggers) {
     if (trigger.resolved.index != trigger_index || trigger.resolved.resource) continue;
-    NoteNegative(*object, trigger, answer, options_.on_negative);
-    for (const scaling::MetricSpec& spec : trigger.specs) {
-      const absl::StatusOr<double> value = SumOf(answer, spec.name);
-      if (!value.ok()) continue;  // the read was about another metric
-      const runtime::ScalerLabels labels = LabelsOf(*object, trigger, spec.name);
-      metrics_.ScalerValue(labels, *value);
-      metrics_.ScalerActive(labels, answer.active);
-      metrics_.ScalerLatency(labels, took);
-    }
+    recorder_.TellOfRead(*object, trigger, answer, took);
   }
   AnsweredOutOfTurn(key);
 }
@@ -290,16 +281,12 @@ void PollEngine::Answered(Batch& batch, const NamespacedName& key, uint32_t trig
       answer.ok() ? answer->retry_after
                   : host::RetryAfter(answer.status()).value_or(absl::ZeroDuration());
   cycle.retry_after = std::max(cycle.retry_after, std::min(retry_after, kLongestRetryAfter));
+  std::optional<absl::Duration> took;
+  if (batch.asked_at) took = clock_.SteadyNow() - *batch.asked_at;
   for (TrackedTrigger& trigger : object->triggers) {
     if (trigger.resolved.index != trigger_index || trigger.resolved.resource) continue;
     if (!SameQuestion(trigger.resolved.trigger, asked)) continue;
-    RecordAnswer(health_, *object, trigger, answer, AnswerTo::kPoll, metrics_);
-    if (answer.ok()) NoteNegative(*object, trigger, *answer, options_.on_negative);
-    if (!batch.asked_at) continue;
-    for (const scaling::MetricSpec& spec : trigger.specs) {
-      metrics_.ScalerLatency(LabelsOf(*object, trigger, spec.name),
-                             clock_.SteadyNow() - *batch.asked_at);
-    }
+    recorder_.Record(*object, trigger, answer, AnswerTo::kPoll, took);
   }
   FinishIfComplete(batch, key);
 }

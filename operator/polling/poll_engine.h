@@ -39,14 +39,14 @@ class PollEngine {
     absl::Duration scaler_timeout = absl::Seconds(3);
     absl::Duration spread = absl::Seconds(10);
     absl::Duration gather = absl::Milliseconds(5);  // what is due within this joins the batch
-    OnNegative on_negative = {};
   };
   // Called when all triggers of an object were answered or given up. Decides; awaited by nobody.
   using OnCycle = std::function<host::Task<void>(api::NamespacedName key)>;
 
   PollEngine(host::Clock& clock, host::ScalerService& scalers, host::HealthCache& health,
-             TriggerResolver& resolver, ObjectRegistry& registry, host::Executor strand,
-             host::Random random, OnCycle on_cycle, runtime::MetricsSink& metrics, Options options);
+             const AnswerRecorder& recorder, TriggerResolver& resolver, ObjectRegistry& registry,
+             host::Executor strand, host::Random random, OnCycle on_cycle,
+             runtime::MetricsSink& metrics, Options options);
 
   enum class First { kAtOnce, kSpread };
   // The object is in the registry, or its triggers changed: its next poll is now, or somewhere in
@@ -98,6 +98,7 @@ class PollEngine {
   host::Clock& clock_;
   host::ScalerService& scalers_;
   host::HealthCache& health_;
+  const AnswerRecorder& recorder_;
   TriggerResolver& resolver_;
   ObjectRegistry& registry_;
   host::Random random_;

@@ -90,6 +90,7 @@ class LeaderTerm {
   runtime::EventRecorder events_;
   polling::TargetScaler scaler_;
   polling::ObjectDecider decider_;
+  polling::AnswerRecorder recorder_;
   polling::PollEngine engine_;
   TriggerObserver observer_;
   ScaledObjectReconciler reconciler_;

@@ -137,13 +137,13 @@ host::Task<void> TriggerObserver::ObserveTrigger(TrackedObject& object, size_t p
                                                  host::Deadline deadline) {
   TrackedTrigger& trigger = object.triggers[position];
   if (trigger.resolved.trigger == nullptr) {
-    polling::RecordAnswer(health_, object, trigger, trigger.resolved.error, asker, metrics_);
+    recorder_.Record(object, trigger, trigger.resolved.error, asker, std::nullopt);
     co_return;
   }
   const absl::Status specs = co_await AskSpecs(trigger, deadline);
   if (absl::IsInvalidArgument(specs)) {
     trigger.refused = specs;
-    polling::RecordAnswer(health_, object, trigger, specs, asker, metrics_);
+    recorder_.Record(object, trigger, specs, asker, std::nullopt);
     co_return;
   }
   co_await TestConnection(object, position, asker, ask, deadline);
@@ -181,12 +181,7 @@ host::Task<void> TriggerObserver::TestConnection(TrackedObject& object, size_t p
   const host::SteadyTime start = clock_.SteadyNow();
   absl::StatusOr<host::MetricsAnswer> answer =
       co_await scalers_.GetMetrics(trigger.resolved.trigger, std::move(query), deadline);
-  for (const scaling::MetricSpec& spec : trigger.specs) {
-    metrics_.ScalerLatency(polling::LabelsOf(object, trigger, spec.name),
-                           clock_.SteadyNow() - start);
-  }
-  polling::RecordAnswer(health_, object, trigger, answer, asker, metrics_);
-  if (answer.ok()) polling::NoteNegative(object, trigger, *answer, options_.on_negative);
+  recorder_.Record(object, trigger, answer, asker, clock_.SteadyNow() - start);
 }
 
 }  // namespace outrigger::controller::reconcile

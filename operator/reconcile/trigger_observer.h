@@ -16,7 +16,6 @@
 #include "operator/api/hpa.h"
 #include "operator/polling/answer_recorder.h"
 #include "operator/polling/tracked_object.h"
-#include "operator/runtime/metrics_sink.h"
 
 namespace outrigger::controller::reconcile {
 
@@ -30,15 +29,10 @@ class TriggerObserver {
   struct Options {
     absl::Duration scaler_timeout = absl::Seconds(3);
     int reconciles_per_plugin = 3;
-    polling::OnNegative on_negative = {};
   };
   TriggerObserver(host::Clock& clock, host::ScalerService& scalers, host::HealthCache& health,
-                  runtime::MetricsSink& metrics, Options options)
-      : clock_(clock),
-        scalers_(scalers),
-        health_(health),
-        metrics_(metrics),
-        options_(std::move(options)) {}
+                  const polling::AnswerRecorder& recorder, Options options)
+      : clock_(clock), scalers_(scalers), health_(health), recorder_(recorder), options_(options) {}
 
   // False while as many reconciles as allowed wait for a plugin that the object needs. The caller
   // then holds no worker: `on_room` is told its key when a place is free, first come first served.
@@ -75,7 +69,7 @@ class TriggerObserver {
   host::Clock& clock_;
   host::ScalerService& scalers_;
   host::HealthCache& health_;
-  runtime::MetricsSink& metrics_;
+  const polling::AnswerRecorder& recorder_;
   const Options options_;
   std::function<void(const api::NamespacedName& key)> on_room_;
   absl::flat_hash_map<std::string, Room> rooms_;  // by plugin

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/polling/answer_recorder.h"
 
+#include <absl/strings/str_cat.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,21 @@
 namespace outrigger::controller::polling {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+
+struct ToldMetrics : runtime::MetricsSink {
+  void ScalerValue(const runtime::ScalerLabels& labels, double value) override {
+    told.push_back(absl::StrCat("value ", labels.metric, " ", value));
+  }
+  void ScalerLatency(const runtime::ScalerLabels& labels, absl::Duration took) override {
+    told.push_back(absl::StrCat("latency ", labels.metric, " ", absl::FormatDuration(took)));
+  }
+  void ScalerActive(const runtime::ScalerLabels& labels, bool active) override {
+    told.push_back(absl::StrCat("active ", labels.metric, " ", active));
+  }
+  std::vector<std::string> told;
+};
 
 host::MetricsAnswer Answer(const std::vector<std::pair<std::string, double>>& values) {
   host::MetricsAnswer answer;
@@ -40,7 +55,7 @@ class AnswerRecorderTest : public testing::Test {
   }
   TrackedTrigger& trigger() { return object_.triggers.front(); }
   void Record(const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker = AnswerTo::kPoll) {
-    RecordAnswer(health_, object_, trigger(), answer, asker, metrics_);
+    recorder_.Record(object_, trigger(), answer, asker, std::nullopt);
   }
   const host::HealthRecord& Of(const std::string& metric) {
     return *health_.Find({.uid = "u", .trigger_index = 0, .metric = metric});
@@ -48,7 +63,13 @@ class AnswerRecorderTest : public testing::Test {
 
   host::FakeClock clock_;
   host::HealthCache health_{clock_, {}};
-  runtime::MetricsSink metrics_;
+  ToldMetrics metrics_;
+  std::vector<std::string> negative_;
+  AnswerRecorder recorder_{
+      health_, metrics_,
+      [this](const api::NamespacedName& key, const std::string& metric, double value) {
+        negative_.push_back(absl::StrCat(key.name, " ", metric, " ", value));
+      }};
   TrackedObject object_;
 };
 
@@ -123,6 +144,19 @@ TEST_F(AnswerRecorderTest, AnUnresolvableCredentialCounts) {
   Record(trigger().resolved.error);
   EXPECT_TRUE(trigger().refused.ok());
   EXPECT_EQ(Of("a").failed_cycles, 1);
+}
+
+// Shows R26. Whoever asked: a connection test is as good as a poll, and puts it off.
+TEST_F(AnswerRecorderTest, EachAnswerIsToldInTheMetrics) {
+  for (const AnswerTo asker : {AnswerTo::kPoll, AnswerTo::kTest, AnswerTo::kFirstTest}) {
+    metrics_.told.clear();
+    host::MetricsAnswer answer = Answer({{"a", 2}, {"b", -1}});
+    answer.active = true;
+    recorder_.Record(object_, trigger(), answer, asker, absl::Milliseconds(20));
+    EXPECT_THAT(metrics_.told, ElementsAre("latency s0-a 20ms", "value s0-a 2", "active s0-a 1",
+                                           "latency s0-b 20ms", "value s0-b 0", "active s0-b 1"));
+  }
+  EXPECT_THAT(negative_, ElementsAre("orders b -1"));
 }
 
 // Case B001.

@@ -105,19 +105,22 @@ class PollEngineTest : public testing::Test {
   TriggerResolver resolver_{cluster_.api(), cluster_.view(), scalers_, {.fingerprint_key = "k"}};
   ObjectRegistry registry_;
   ScalerSink metrics_;
-  PollEngine engine_{
-      loop_.clock(),
-      scalers_,
-      health_,
-      resolver_,
-      registry_,
-      loop_.executor(),
-      host::Random(1),
-      [this](NamespacedName key) { return Decide(std::move(key)); },
-      metrics_,
-      {.on_negative = [this](const NamespacedName& key, const std::string& metric, double value) {
+  AnswerRecorder recorder_{
+      health_, metrics_,
+      [this](const NamespacedName& key, const std::string& metric, double value) {
         negative_.push_back(absl::StrCat(key.name, " ", metric, " ", value));
-      }}};
+      }};
+  PollEngine engine_{loop_.clock(),
+                     scalers_,
+                     health_,
+                     recorder_,
+                     resolver_,
+                     registry_,
+                     loop_.executor(),
+                     host::Random(1),
+                     [this](NamespacedName key) { return Decide(std::move(key)); },
+                     metrics_,
+                     {}};
   std::map<std::string, std::vector<int64_t>> decided_;
   std::vector<std::string> negative_;
   bool started_ = false;

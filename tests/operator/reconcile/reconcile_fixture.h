@@ -98,13 +98,20 @@ class ReconcileFixture : public testing::Test {
   runtime::MetricsSink metrics_;
   polling::ObjectDecider decider_{loop_.clock(), cluster_.view(), health_,  registry_, scaler_,
                                   status_,       events_,         metrics_, log_,      {}};
+  polling::AnswerRecorder recorder_{health_, metrics_};
   polling::PollEngine engine_{
-      loop_.clock(),   scalers_,
-      health_,         resolver_,
-      registry_,       loop_.executor(),
-      host::Random(1), [this](api::NamespacedName key) { return decider_.Decide(std::move(key)); },
-      metrics_,        {}};
-  TriggerObserver observer_{loop_.clock(), scalers_, health_, metrics_, {}};
+      loop_.clock(),
+      scalers_,
+      health_,
+      recorder_,
+      resolver_,
+      registry_,
+      loop_.executor(),
+      host::Random(1),
+      [this](api::NamespacedName key) { return decider_.Decide(std::move(key)); },
+      metrics_,
+      {}};
+  TriggerObserver observer_{loop_.clock(), scalers_, health_, recorder_, {}};
   ScaledObjectReconciler reconciler_{{.clock = loop_.clock(),
                                       .api = cluster_.api(),
                                       .view = cluster_.view(),
