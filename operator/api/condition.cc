@@ -22,6 +22,8 @@ constexpr struct {
 } kInitialConditions[] = {
     {kReady, kUnknown}, {kActive, kUnknown}, {kFallback, kUnknown}, {kPaused, kFalse}};
 
+constexpr size_t kMostConditions = 6;  // with HPAActive and HPAInSync
+
 absl::StatusOr<Condition> ParseCondition(std::string path, const json::value& value) {
   Condition condition;
   ObjectReader reader(std::move(path), value);
@@ -88,6 +90,7 @@ std::string StatusOf(const Conditions& conditions, absl::string_view type) {
 
 bool InitializeConditions(Conditions& conditions, absl::Time now, int64_t generation) {
   Conditions core;
+  core.reserve(kMostConditions);
   bool missing = false;
   for (const auto& initial : kInitialConditions) {
     if (Condition* existing = Find(conditions, initial.type); existing != nullptr) {

@@ -157,6 +157,13 @@ absl::Duration ScaledObjectSpec::CooldownPeriod() const {
   return absl::Seconds(cooldown_period_seconds.value_or(kDefaultCooldownPeriodSeconds));
 }
 
+bool SameButStatus(const ScaledObject& a, const ScaledObject& b) {
+  return a.meta.uid == b.meta.uid && a.meta.generation == b.meta.generation &&
+         a.meta.deletion_timestamp.has_value() == b.meta.deletion_timestamp.has_value() &&
+         a.meta.labels == b.meta.labels && a.meta.annotations == b.meta.annotations &&
+         a.meta.finalizers == b.meta.finalizers;
+}
+
 std::string ScaledObject::HpaName() const {
   return spec.advanced.hpa_name.empty() ? absl::StrCat("keda-hpa-", meta.name)
                                         : spec.advanced.hpa_name;

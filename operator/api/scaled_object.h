@@ -164,6 +164,9 @@ struct ScaledObject {
   std::string HpaName() const;
 };
 
+// Two states of one object that differ in their status at most, which only its controller writes.
+bool SameButStatus(const ScaledObject& a, const ScaledObject& b);
+
 // Reads one ScaledObject as the API server sends it. Unknown members are ignored; a member of the
 // wrong JSON type or a number outside int32 is INVALID_ARGUMENT, naming the path, what was wanted
 // and what came. What the values mean is checked by ValidateScaledObject(). A status that cannot be

@@ -32,7 +32,7 @@ struct TrackedTrigger {
 
 // What the leader keeps of each ScaledObject that is reconciled and polled.
 struct TrackedObject {
-  std::shared_ptr<const api::ScaledObject> object;  // as of the last reconcile
+  std::shared_ptr<const api::ScaledObject> object;  // as of the last reconcile, but for its status
   api::GroupVersionKindResource target;
   std::vector<TrackedTrigger> triggers;
   // The last moment at which the object was wanted. In memory: written to the status when Active

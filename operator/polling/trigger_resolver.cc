@@ -67,10 +67,10 @@ std::string TriggerResolver::ConfigMapReference(const NamespacedName& key) {
 
 // The version that a reference has now: what `versions` is compared with.
 std::string TriggerResolver::VersionOf(const std::string& reference,
-                                       const api::ScaledObject& object) const {
+                                       const NamespacedName& key) const {
   const std::vector<std::string> parts = absl::StrSplit(reference, '/');
   if (parts[0] == kGeneration) {
-    const auto current = view_.ScaledObject(object.Key());
+    const auto current = view_.ScaledObject(key);
     return current == nullptr ? "" : absl::StrCat(current->meta.uid, "/", current->meta.generation);
   }
   if (parts[0] == kWorkload) {
@@ -88,7 +88,7 @@ std::string TriggerResolver::VersionOf(const std::string& reference,
 
 bool TriggerResolver::Fresh(const ResolvedObject& resolved) const {
   for (const auto& [reference, version] : resolved.versions) {
-    if (VersionOf(reference, *resolved.object) != version) return false;
+    if (VersionOf(reference, resolved.key) != version) return false;
   }
   for (const ResolvedTrigger& trigger : resolved.triggers) {
     // An error of the API server (or of a Secret that is not watched yet) may have passed.
@@ -101,7 +101,7 @@ std::shared_ptr<const ResolvedObject> TriggerResolver::Cached(
     const api::ScaledObject& object) const {
   auto cached = cache_.find(object.meta.uid);
   if (cached == cache_.end()) return nullptr;
-  const bool same = cached->second->object->meta.generation == object.meta.generation;
+  const bool same = cached->second->generation == object.meta.generation;
   return same && Fresh(*cached->second) ? cached->second : nullptr;
 }
 
@@ -109,7 +109,8 @@ host::Task<std::shared_ptr<const ResolvedObject>> TriggerResolver::Resolve(
     std::shared_ptr<const api::ScaledObject> object, host::Deadline deadline) {
   if (std::shared_ptr<const ResolvedObject> cached = Cached(*object)) co_return cached;
   auto result = std::make_shared<ResolvedObject>();
-  result->object = object;
+  result->key = object->Key();
+  result->generation = object->meta.generation;
   result->triggers.resize(object->spec.triggers.size());
   Resolution run{.object = object, .result = result, .deadline = deadline};
   result->versions[kGeneration] = absl::StrCat(object->meta.uid, "/", object->meta.generation);
@@ -133,7 +134,7 @@ host::Task<void> TriggerResolver::ResolveTrigger(Resolution& run, uint32_t index
   resolved.resource = api::IsResourceTrigger(trigger);
   if (resolved.resource) co_return;
   const std::string schema_reference = "Schema/" + trigger.type;
-  run.result->versions[schema_reference] = VersionOf(schema_reference, *run.object);
+  run.result->versions[schema_reference] = VersionOf(schema_reference, run.result->key);
   const std::optional<scaler::v1::TriggerType> schema = scalers_.SchemaFor(trigger.type);
   if (!schema) {
     resolved.error = NoPlugin(trigger.type);
@@ -192,7 +193,7 @@ host::Task<absl::StatusOr<Data>> TriggerResolver::Authentication(Resolution& run
   const bool cluster = kind == api::kClusterTriggerAuthenticationKind;
   const NamespacedName key{cluster ? "" : run.object->meta.namespace_name, ref.name};
   const std::string reference = absl::StrCat(kind, "/", key.ToString());
-  run.result->versions[reference] = VersionOf(reference, *run.object);
+  run.result->versions[reference] = VersionOf(reference, run.result->key);
   const auto authentication = view_.Authentication(kind, key);
   if (authentication == nullptr) {
     co_return absl::InvalidArgumentError(
@@ -232,7 +233,7 @@ host::Task<absl::StatusOr<Data>> TriggerResolver::Environment(Resolution& run) {
   const NamespacedName key{run.object->meta.namespace_name, ref.name};
   const std::string reference =
       absl::StrCat(kWorkload, "/", kind, "/", key.namespace_name, "/", key.name);
-  run.result->versions[reference] = VersionOf(reference, *run.object);
+  run.result->versions[reference] = VersionOf(reference, run.result->key);
   if (kind != "Deployment" && kind != "StatefulSet") {
     co_return absl::InvalidArgumentError(absl::StrCat(
         "want a Deployment or StatefulSet as the target whose environment is read, got ", kind, " ",
@@ -285,7 +286,7 @@ host::Task<absl::StatusOr<Data>> TriggerResolver::ReadData(Resolution& run, bool
                                                            NamespacedName key) {
   const std::string reference = secret ? SecretReference(key) : ConfigMapReference(key);
   if (auto known = run.read.find(reference); known != run.read.end()) co_return known->second;
-  run.result->versions[reference] = VersionOf(reference, *run.object);
+  run.result->versions[reference] = VersionOf(reference, run.result->key);
   absl::StatusOr<boost::json::value> object =
       co_await api_.Get(secret ? kube::Secrets() : kube::ConfigMaps(), key.namespace_name, key.name,
                         "", run.deadline);
@@ -314,7 +315,7 @@ void TriggerResolver::Forget(const std::string& uid) { cache_.erase(uid); }
 std::set<NamespacedName> TriggerResolver::UsersOf(const std::string& reference) const {
   std::set<NamespacedName> users;
   for (const auto& [uid, resolved] : cache_) {
-    if (resolved->versions.contains(reference)) users.insert(resolved->object->Key());
+    if (resolved->versions.contains(reference)) users.insert(resolved->key);
   }
   return users;
 }

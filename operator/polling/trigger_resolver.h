@@ -38,7 +38,9 @@ struct ResolvedTrigger {
 // All triggers of one ScaledObject as they were resolved together. Immutable; shared by reconcile,
 // poll and reads.
 struct ResolvedObject {
-  std::shared_ptr<const api::ScaledObject> object;
+  // Not the snapshot that it was resolved from: it would outlive its place in the informer.
+  api::NamespacedName key;
+  int64_t generation = 0;
   std::vector<ResolvedTrigger> triggers;
   // What was read for it. A change of any of these makes it stale.
   std::map<std::string, std::string> versions;
@@ -81,7 +83,7 @@ class TriggerResolver {
  private:
   struct Resolution;  // one run
 
-  std::string VersionOf(const std::string& reference, const api::ScaledObject& object) const;
+  std::string VersionOf(const std::string& reference, const api::NamespacedName& key) const;
   bool Fresh(const ResolvedObject& resolved) const;
   host::Task<void> ResolveTrigger(Resolution& run, uint32_t index);
   host::Task<absl::StatusOr<std::map<std::string, std::string>>> Authentication(

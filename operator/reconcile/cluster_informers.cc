@@ -30,6 +30,19 @@ absl::StatusOr<Referenced> ParseReferenced(const json::value& object) {
   return Referenced{meta->resource_version};
 }
 
+// Of its conditions only the one that we look at.
+absl::StatusOr<api::HorizontalPodAutoscaler> ParseTrimmedHpa(const json::value& object) {
+  absl::StatusOr<api::HorizontalPodAutoscaler> hpa = api::ParseHpa(object);
+  if (!hpa.ok()) return hpa;
+  api::Conditions kept;
+  if (const api::Condition* found =
+          api::FindCondition(hpa->status.conditions, api::kScalingActive)) {
+    kept = {*found};
+  }
+  hpa->status.conditions = std::move(kept);
+  return hpa;
+}
+
 // "namespace/name" of its Service.
 struct ApiService {
   std::string service;
@@ -80,15 +93,6 @@ bool RefersToObjects(const api::ScaledObject& object) {
                  return absl::EndsWith(entry.first, "FromEnv");
                });
       });
-}
-
-// Whether the change of a ScaledObject means something; its status never does (requirement R6).
-bool Matters(const api::ScaledObject& before, const api::ScaledObject& after) {
-  return before.meta.uid != after.meta.uid || before.meta.generation != after.meta.generation ||
-         before.meta.deletion_timestamp.has_value() != after.meta.deletion_timestamp.has_value() ||
-         before.meta.labels != after.meta.labels ||
-         before.meta.annotations != after.meta.annotations ||
-         before.meta.finalizers != after.meta.finalizers;
 }
 
 std::string ScalingActiveOf(const api::HorizontalPodAutoscaler& hpa) {
@@ -214,9 +218,9 @@ ClusterInformers::ClusterInformers(host::Clock& clock, kube::Api& api, host::Exe
   Watches& w = *watches_;
   w.AddForNamespaces<api::ScaledObject>(
       w.scaled_objects, kube::ScaledObjects(), api::ParseScaledObject,
-      {.on_add = [this](const auto&, const auto& now) { OnScaledObject(nullptr, now.get()); },
+      {.on_add = [this](const auto&, const auto& now) { OnScaledObject(nullptr, now); },
        .on_update = [this](const auto&, const auto& before,
-                           const auto& now) { OnScaledObject(before.get(), now.get()); },
+                           const auto& now) { OnScaledObject(before, now); },
        .on_delete =
            [this](const NamespacedName& key, const auto& last, kube::FinalState) {
              if (last != nullptr) listener_.gone(last->meta.uid);
@@ -229,7 +233,7 @@ ClusterInformers::ClusterInformers(host::Clock& clock, kube::Api& api, host::Exe
     informer->AddIndex(kByAuthentication, AuthenticationsOf);
   }
   w.AddForNamespaces<api::HorizontalPodAutoscaler>(
-      w.hpas, kube::HorizontalPodAutoscalers(), api::ParseHpa,
+      w.hpas, kube::HorizontalPodAutoscalers(), ParseTrimmedHpa,
       {.on_add = [this](const auto&, const auto& now) { OnHpa(nullptr, now.get()); },
        .on_update = [this](const auto&, const auto& before,
                            const auto& now) { OnHpa(before.get(), now.get()); },
@@ -345,12 +349,12 @@ host::Task<absl::Status> ClusterInformers::WaitForSync(host::Deadline deadline) 
   co_return status;
 }
 
-void ClusterInformers::OnScaledObject(const api::ScaledObject* before,
-                                      const api::ScaledObject* after) {
+void ClusterInformers::OnScaledObject(const ObjectPtr& before, const ObjectPtr& after) {
   if (before != nullptr && before->meta.uid != after->meta.uid) listener_.gone(before->meta.uid);
   WatchReferences(*after);
-  listener_.seen(*after);
-  if (before == nullptr || Matters(*before, *after)) listener_.reconcile(after->Key());
+  listener_.seen(after);
+  // Its status alone means nothing to us (requirement R6).
+  if (before == nullptr || !api::SameButStatus(*before, *after)) listener_.reconcile(after->Key());
 }
 
 void ClusterInformers::OnHpa(const api::HorizontalPodAutoscaler* before,

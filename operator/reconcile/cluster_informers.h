@@ -39,6 +39,8 @@ namespace outrigger::controller::reconcile {
 // Use on the core strand.
 class ClusterInformers : public polling::ClusterView {
  public:
+  using ObjectPtr = std::shared_ptr<const api::ScaledObject>;
+
   struct Options {
     std::vector<std::string> namespaces;  // empty: all
     bool api_service = true;              // embedded mode has none
@@ -48,7 +50,7 @@ class ClusterInformers : public polling::ClusterView {
   };
   struct Listener {
     std::function<void(const api::NamespacedName& key)> reconcile;  // of a ScaledObject
-    std::function<void(const api::ScaledObject& object)> seen;      // each version of it
+    std::function<void(const ObjectPtr& object)> seen;              // each version of it
     // Deleted, perhaps made again since.
     std::function<void(const std::string& uid)> gone;
     // Anything of the HPA of a ScaledObject, its status included.
@@ -88,7 +90,7 @@ class ClusterInformers : public polling::ClusterView {
 
  private:
   struct Watches;
-  void OnScaledObject(const api::ScaledObject* before, const api::ScaledObject* after);
+  void OnScaledObject(const ObjectPtr& before, const ObjectPtr& after);
   void OnHpa(const api::HorizontalPodAutoscaler* before, const api::HorizontalPodAutoscaler* after);
   void OnWorkload(const std::string& kind, const api::NamespacedName& key,
                   const api::Workload* before, const api::Workload* after);

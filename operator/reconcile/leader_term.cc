@@ -101,9 +101,12 @@ void LeaderTerm::Stop() {
   engine_.Stop();
 }
 
-void LeaderTerm::Adopt(const api::ScaledObject& object) {
-  if (status_.Wanted(object.Key()) != nullptr && !object.meta.deletion_timestamp)
-    status_.Adopt(object);
+void LeaderTerm::Adopt(const std::shared_ptr<const api::ScaledObject>& object) {
+  const api::NamespacedName key = object->Key();
+  if (status_.Wanted(key) != nullptr && !object->meta.deletion_timestamp) status_.Adopt(*object);
+  // One snapshot in memory, not two, while only the status changes.
+  polling::TrackedObject* tracked = registry_.Find(key);
+  if (tracked != nullptr && api::SameButStatus(*tracked->object, *object)) tracked->object = object;
 }
 
 }  // namespace outrigger::controller::reconcile

@@ -67,8 +67,8 @@ class LeaderTerm {
 
   // Something about the object changed that may start a reconcile.
   void Enqueue(const api::NamespacedName& key) { queue_.Add(key); }
-  // The informer saw a new version of a tracked object.
-  void Adopt(const api::ScaledObject& object);
+  // The informer saw a new version of an object.
+  void Adopt(const std::shared_ptr<const api::ScaledObject>& object);
   void ObserveHpa(const api::NamespacedName& key) { decider_.ObserveHpa(key); }
   // A metric read was answered by a live call.
   void AnsweredLive(const api::NamespacedName& key, uint32_t trigger_index,

@@ -52,7 +52,7 @@ ClusterInformers::Listener OperatorCore::MakeListener() {
                 if (term_ != nullptr) term_->Enqueue(key);
               },
           .seen =
-              [this](const api::ScaledObject& object) {
+              [this](const std::shared_ptr<const api::ScaledObject>& object) {
                 if (term_ != nullptr) term_->Adopt(object);
               },
           .gone =

@@ -84,15 +84,14 @@ std::string StatusWriter::Print(const api::ScaledObjectStatus& status) const {
 }
 
 bool StatusWriter::Differs(const Entry& entry) const {
-  return Print(entry.wanted) != entry.cluster;
+  return entry.cluster && Print(entry.wanted) != *entry.cluster;
 }
 
 void StatusWriter::Adopt(const api::ScaledObject& object) {
   EntryPtr entry = Find(object.Key());
   if (entry != nullptr && entry->uid == object.meta.uid) {
     if (!IsNewer(object.meta.resource_version, entry->resource_version)) return;
-    entry->seen_version = object.meta.resource_version;
-    entry->seen_cluster = Print(object.status);
+    entry->seen = {.version = object.meta.resource_version, .cluster = Print(object.status)};
     // While a patch is on its way this may be its own echo or older than its answer: judged then.
     if (entry->writing && !entry->pausing) return;
     TakeSeen(*entry);
@@ -105,17 +104,20 @@ void StatusWriter::Adopt(const api::ScaledObject& object) {
   entry->uid = object.meta.uid;
   entry->resource_version = object.meta.resource_version;
   entry->wanted = object.status;
-  entry->cluster = Print(object.status);
   objects_[object.Key()] = std::move(entry);
 }
 
 void StatusWriter::TakeSeen(Entry& entry) {
-  if (!entry.seen_version.empty() && IsNewer(entry.seen_version, entry.resource_version)) {
-    entry.resource_version = std::move(entry.seen_version);
-    entry.cluster = std::move(entry.seen_cluster);
+  if (entry.seen && IsNewer(entry.seen->version, entry.resource_version)) {
+    entry.resource_version = std::move(entry.seen->version);
+    SetCluster(entry, std::move(entry.seen->cluster));
   }
-  entry.seen_version.clear();
-  entry.seen_cluster.clear();
+  entry.seen.reset();
+}
+
+void StatusWriter::SetCluster(Entry& entry, std::string printed) const {
+  entry.cluster.reset();
+  if (printed != Print(entry.wanted)) entry.cluster = std::move(printed);
 }
 
 void StatusWriter::Forget(const NamespacedName& key) {
@@ -142,7 +144,9 @@ void StatusWriter::Update(const NamespacedName& key,
   // Each poll of each object comes here, and nearly none changes anything.
   const api::ScaledObjectStatus before = entry->wanted;
   change(entry->wanted);
-  if (entry->writing || (entry->wanted == before && !entry->unwritten)) return;
+  const bool changed = entry->wanted != before;
+  if (changed && !entry->cluster) entry->cluster = Print(before);
+  if (entry->writing || (!changed && !entry->unwritten)) return;
   if (Differs(*entry)) StartWriting(entry);
 }
 
@@ -239,7 +243,7 @@ host::Task<absl::Status> StatusWriter::PatchOnce(EntryPtr entry, host::Deadline 
   metadata["resourceVersion"] = entry->resource_version;
   json::object patch;
   patch["metadata"] = std::move(metadata);
-  const json::value cluster = json::parse(entry->cluster);
+  const json::value cluster = json::parse(*entry->cluster);
   patch["status"] = MergePatch(cluster.get_object(), wanted);
   kube::WriteOptions options;
   options.subresource = "status";
@@ -263,7 +267,7 @@ absl::Status StatusWriter::Learn(Entry& entry, const json::value& object) {
   if (!parsed.ok()) return parsed.status();
   if (parsed->meta.uid != entry.uid) return absl::NotFoundError("was deleted and made again");
   entry.resource_version = parsed->meta.resource_version;
-  entry.cluster = Print(parsed->status);
+  SetCluster(entry, Print(parsed->status));
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -80,12 +81,15 @@ class StatusWriter {
     std::string uid;
     std::string resource_version;
     api::ScaledObjectStatus wanted;
-    // Status as the API server holds it, as far as it is ours, printed: a tree of JSON takes three
-    // times as much, and it is looked into for a patch only.
-    std::string cluster;
-    // What the informer saw while a write was under way; "" = nothing newer.
-    std::string seen_version;
-    std::string seen_cluster;
+    // Status as the API server holds it, as far as it is ours, printed; nullopt: as `wanted` is,
+    // which is nearly always so.
+    std::optional<std::string> cluster;
+    // What the informer saw while a write was under way.
+    struct Seen {
+      std::string version;
+      std::string cluster;
+    };
+    std::optional<Seen> seen;
     bool unwritten = false;  // the last write failed: `wanted` may differ though nobody changed it
     bool writing = false;
     bool pausing = false;  // writing, but waiting for next_write
@@ -103,6 +107,7 @@ class StatusWriter {
   bool Differs(const Entry& entry) const;
   void StartWriting(const EntryPtr& entry);
   void TakeSeen(Entry& entry);
+  void SetCluster(Entry& entry, std::string printed) const;
   host::Task<void> WriteLoop(EntryPtr entry);
   host::Task<absl::Status> Write(EntryPtr entry);
   host::Task<absl::Status> WriteWithRetries(EntryPtr entry);

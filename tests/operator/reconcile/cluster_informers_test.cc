@@ -89,7 +89,7 @@ class ClusterInformersTest : public testing::Test {
       metrics_,
       {.api_service = false},
       {.reconcile = [this](const NamespacedName& key) { reconciled_.insert(key.ToString()); },
-       .seen = [this](const api::ScaledObject&) { ++seen_; },
+       .seen = [this](const auto&) { ++seen_; },
        .gone = [this](const std::string& uid) { gone_.push_back(uid); },
        .hpa_changed = [](const NamespacedName&) {},
        .users_of =

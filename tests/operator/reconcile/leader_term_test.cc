@@ -190,7 +190,7 @@ TEST_F(LeaderTermTest, AForeignChangeOfTheStatusIsPutBack) {
   CreateAndEnqueue("orders");
   loop_.Advance(absl::Seconds(5));
   cluster_.Patch(kube::ScaledObjects(), "orders", R"({"status":{"hpaName":"stolen"}})", "status");
-  term_->Adopt(cluster_.ScaledObject("orders"));
+  term_->Adopt(cluster_.view().ScaledObject({"ns", "orders"}));
   loop_.Advance(absl::Seconds(2));
   EXPECT_EQ(cluster_.ScaledObject("orders").status.hpa_name, "keda-hpa-orders");
 }
