@@ -74,11 +74,6 @@ bool IsQuotaRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && error && error->http_code == 403;
 }
 
-// The informers tell of the kinds that have one.
-bool IsWatched(const api::GroupVersionKindResource& target) {
-  return target.group == "apps" && (target.kind == "Deployment" || target.kind == "StatefulSet");
-}
-
 // Passes by itself; says nothing about the ScaledObject, so Ready keeps its value.
 bool IsTransient(const absl::Status& status) {
   switch (status.code()) {
@@ -127,13 +122,11 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Reconcile(NamespacedN
     co_return co_await Refuse(std::move(object), *std::move(refusal), absl::OkStatus(), deadline);
   }
   CO_RETURN_IF_ERROR(co_await EnsureMetadata(object, deadline));
-  absl::StatusOr<api::GroupVersionKindResource> target =
-      api::ResolveTarget(object->spec.scale_target_ref);
+  const absl::StatusOr<TargetFinder::Target> target = co_await targets_.Find(object, deadline);
   if (!target.ok()) {
-    Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(target.status().message())};
-    co_return co_await Refuse(std::move(object), std::move(refusal), absl::OkStatus(), deadline);
+    co_return co_await RefuseTarget(std::move(object), target.status(), deadline);
   }
-  co_return co_await ReconcileState(std::move(object), *std::move(target), deadline);
+  co_return co_await ReconcileState(std::move(object), *target, deadline);
 }
 
 std::optional<ScaledObjectReconciler::Refusal> ScaledObjectReconciler::Admit(
@@ -173,27 +166,6 @@ host::Task<absl::Status> ScaledObjectReconciler::EnsureMetadata(ObjectPtr object
   co_return absl::OkStatus();
 }
 
-// The replica count of a target that exists and can be scaled.
-host::Task<absl::StatusOr<int32_t>> ScaledObjectReconciler::CheckTarget(
-    ObjectPtr object, api::GroupVersionKindResource target, host::Deadline deadline) {
-  const NamespacedName key{object->meta.namespace_name, object->spec.scale_target_ref.name};
-  absl::StatusOr<int32_t> replicas = co_await p_.scaler.CurrentReplicas(target, key, deadline);
-  if (absl::IsNotFound(replicas.status())) {
-    const absl::StatusOr<json::value> found = co_await p_.api.GetMetadata(
-        polling::ResourceOf(target), key.namespace_name, key.name, deadline);
-    if (found.ok()) {
-      co_return absl::FailedPreconditionError(
-          absl::StrCat("spec.scaleTargetRef: want a target with a scale "
-                       "subresource, got ",
-                       api::ScaleTargetKindText(target), " ", key.ToString()));
-    }
-    co_return absl::FailedPreconditionError(
-        absl::StrCat("spec.scaleTargetRef: want an existing target, got none: ",
-                     api::ScaleTargetKindText(target), " ", key.ToString()));
-  }
-  co_return replicas;
-}
-
 TrackedObject ScaledObjectReconciler::MakeTracked(
     ObjectPtr object, const polling::ResolvedObject& resolved,
     const api::GroupVersionKindResource& target) const {
@@ -205,34 +177,29 @@ TrackedObject ScaledObjectReconciler::MakeTracked(
   return tracked;
 }
 
+// A target that is missing comes back with an event, or is looked for now and then; a malformed
+// reference waits for a change; an API server that fails is tried again.
+host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::RefuseTarget(ObjectPtr object,
+                                                                        absl::Status why,
+                                                                        host::Deadline deadline) {
+  if (IsTransient(why)) co_return why;
+  const bool missing = absl::IsFailedPrecondition(why);
+  const bool waits = missing || absl::IsInvalidArgument(why);
+  Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(why.message())};
+  absl::StatusOr<Result> refused =
+      co_await Refuse(object, std::move(refusal), waits ? absl::OkStatus() : why, deadline);
+  if (missing && refused.ok() && !TargetFinder::IsWatched(object->spec.scale_target_ref)) {
+    co_return Result::After(options_.unwatched_target_retry);
+  }
+  co_return refused;
+}
+
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
-    ObjectPtr object, api::GroupVersionKindResource target, host::Deadline deadline) {
+    ObjectPtr object, TargetFinder::Target target, host::Deadline deadline) {
   const NamespacedName key = object->Key();
-  absl::StatusOr<int32_t> replicas;
-  absl::StatusOr<api::GroupVersionKindResource> mapped = co_await p_.scaler.Map(target, deadline);
-  if (mapped.ok()) {
-    target = *std::move(mapped);
-    replicas = co_await CheckTarget(object, target, deadline);
-  } else {
-    replicas = mapped.status();
-  }
-  if (!replicas.ok()) {
-    // A target that is missing comes back with an event, or is looked for now and then; an API
-    // server that fails is tried again.
-    if (IsTransient(replicas.status())) co_return replicas.status();
-    const bool waits = absl::IsFailedPrecondition(replicas.status());
-    Refusal refusal{api::reason::kScaledObjectCheckFailed,
-                    std::string(replicas.status().message())};
-    absl::StatusOr<Result> refused = co_await Refuse(
-        object, std::move(refusal), waits ? absl::OkStatus() : replicas.status(), deadline);
-    if (waits && refused.ok() && !IsWatched(target)) {
-      co_return Result::After(options_.unwatched_target_retry);
-    }
-    co_return refused;
-  }
   std::shared_ptr<const polling::ResolvedObject> resolved =
       co_await p_.resolver.Resolve(object, deadline);
-  TrackedObject next = MakeTracked(object, *resolved, target);
+  TrackedObject next = MakeTracked(object, *resolved, target.gvkr);
   if (!p_.observer.HasRoom(next)) co_return Result::After(options_.no_room_retry);
   if (p_.registry.Find(key) == nullptr) RestorePublished(next);
   const host::SteadyTime start = p_.clock.SteadyNow();
@@ -247,7 +214,7 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
   const absl::Status applied = co_await ReconcileHpa(object, next, deadline);
   next.ready_is_reconcilers = !applied.ok() && !IsTransient(applied);
   const bool needs_a_change = NeedsAChange(next);
-  WriteFacts(next, *replicas, applied);
+  WriteFacts(next, target.replicas, applied);
   Track(std::move(next));
   const host::SteadyTime status_start = p_.clock.SteadyNow();
   CO_RETURN_IF_ERROR(co_await p_.status.Flush(key, deadline));

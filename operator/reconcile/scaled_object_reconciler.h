@@ -18,6 +18,7 @@
 #include "operator/polling/target_scaler.h"
 #include "operator/polling/trigger_resolver.h"
 #include "operator/reconcile/hpa_keeper.h"
+#include "operator/reconcile/target_finder.h"
 #include "operator/reconcile/trigger_observer.h"
 #include "operator/runtime/controller.h"
 #include "operator/runtime/event_recorder.h"
@@ -76,7 +77,8 @@ class ScaledObjectReconciler {
                .gate = p_.gate,
                .metrics = p_.metrics,
                .log = p_.log},
-              options.hpa_conflict_retries) {}
+              options.hpa_conflict_retries),
+        targets_(p_.api, p_.scaler) {}
 
   // As Controller wants it. NOT_FOUND never; INVALID_ARGUMENT: said in the status, waits for a
   // change.
@@ -100,11 +102,10 @@ class ScaledObjectReconciler {
 
   std::optional<Refusal> Admit(const api::ScaledObject& object) const;
   host::Task<absl::Status> EnsureMetadata(ObjectPtr object, host::Deadline deadline);
-  host::Task<absl::StatusOr<int32_t>> CheckTarget(ObjectPtr object,
-                                                  api::GroupVersionKindResource target,
-                                                  host::Deadline deadline);
+  host::Task<absl::StatusOr<runtime::Result>> RefuseTarget(ObjectPtr object, absl::Status why,
+                                                           host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> ReconcileState(ObjectPtr object,
-                                                             api::GroupVersionKindResource target,
+                                                             TargetFinder::Target target,
                                                              host::Deadline deadline);
   host::Task<absl::Status> ReconcileHpa(ObjectPtr object, const polling::TrackedObject& tracked,
                                         host::Deadline deadline);
@@ -125,6 +126,7 @@ class ScaledObjectReconciler {
   Parts p_;
   const Options options_;
   HpaKeeper hpas_;
+  TargetFinder targets_;
   std::function<absl::Status()> may_write_ = [] { return absl::OkStatus(); };
   host::SteadyTime spread_until_ = host::SteadyTime::InfinitePast();
   std::string refused_because_;                      // the last answer of may_write_, logged once
