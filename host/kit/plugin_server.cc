@@ -101,7 +101,9 @@ class BatchStream : public grpc::ServerWriteReactor<pb::BatchGetMetricsResponse>
     if (writing_ || finished_) return;
     if (!cancelled_ && !ready_.empty()) {
       writing_ = true;
-      return StartWrite(&ready_.front());
+      grpc::WriteOptions options;
+      if (ready_.size() > 1) options.set_buffer_hint();  // the next follows at once: one packet
+      return StartWrite(&ready_.front(), options);
     }
     if (!cancelled_ && missing_ > 0) return;
     finished_ = true;
