@@ -47,8 +47,9 @@ join_trees() {
 }
 
 # Prints as ctest does, but keeps the lines from the closing one on in build/all/closing.
+# One test more than processors: the longest wait most of their time, for a cooldown or a lease.
 run_ctest() {
-  ctest --test-dir build/all -j "$jobs" --output-on-failure --no-label-summary --no-tests=error --timeout 300 |
+  ctest --test-dir build/all -j $((jobs + 1)) --output-on-failure --no-label-summary --no-tests=error --timeout 300 |
     awk -v closing=build/all/closing 'BEGIN { printf "" >closing }
       /^[0-9]+% tests passed/ { held = 1 }
       held { print >closing; next }
