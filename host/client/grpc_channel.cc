@@ -8,6 +8,8 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -27,6 +29,7 @@
 #include "host/base/mutex.h"
 #include "host/base/status.h"
 #include "host/client/answer_check.h"
+#include "host/client/grpc_poller.h"
 #include "host/client/scaler_service.h"
 #include "outrigger/scaler/v1/scaler.grpc.pb.h"
 
@@ -80,18 +83,19 @@ class CallsUnderWay {
 };
 
 // What all calls of one connection share. Its last reference is dropped on an executor of ours,
-// never in a callback of gRPC (grpc#37858).
+// never on the thread of the poller (grpc#37858).
 struct Connection {
-  explicit Connection(std::shared_ptr<grpc::Channel> c)
-      : channel(std::move(c)), scaler(channel), health(channel) {}
+  Connection(std::shared_ptr<GrpcPoller> p, std::shared_ptr<grpc::Channel> c)
+      : poller(std::move(p)), channel(std::move(c)), scaler(channel), health(channel) {}
 
+  const std::shared_ptr<GrpcPoller> poller;
   const std::shared_ptr<grpc::Channel> channel;
   ScalerStub scaler;
   HealthStub health;
   CallsUnderWay calls;
 };
 
-// One call's context and messages, in one block that the callback owns: the coroutine's frame may
+// One call's context and messages, in one block that the operation owns: the coroutine's frame may
 // be gone before gRPC has let go of them.
 template <typename Request, typename Response>
 struct UnaryCall {
@@ -106,14 +110,16 @@ struct UnaryCall {
   grpc::ClientContext context;
   const Request request;
   Response response;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader;  // lives in the context's call
 };
 
-// `start(call, done)` begins the call; `done` runs on a thread of gRPC and only posts.
-template <typename Request, typename Response, typename Start>
+// `prepare(call)` makes the reader.
+template <typename Request, typename Response, typename Prepare>
 Task<absl::StatusOr<Response>> Await(std::shared_ptr<UnaryCall<Request, Response>> call,
-                                     Start start) {
+                                     Prepare prepare) {
   using Result = absl::StatusOr<Response>;
-  auto initiate = [call, start](auto handler) {
+  auto initiate = [call, prepare](auto handler) {
     asio::cancellation_slot slot = asio::get_associated_cancellation_slot(handler);
     if (slot.is_connected()) {
       slot.assign([weak = std::weak_ptr(call)](asio::cancellation_type) {
@@ -121,32 +127,36 @@ Task<absl::StatusOr<Response>> Await(std::shared_ptr<UnaryCall<Request, Response
       });
     }
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    start(*call, [call, shared, slot](const grpc::Status& status) mutable {
+    call->reader = prepare(*call);
+    call->reader->StartCall();
+    // Keeps the call until it has ended, and then lets go of it on the caller's executor.
+    auto done = [call, shared, slot](bool) mutable {
       auto executor = asio::get_associated_executor(*shared);
-      asio::post(executor, [call = std::move(call), shared = std::move(shared), slot,
-                            status = FromCall(status)]() mutable {
+      asio::post(executor, [call = std::move(call), shared = std::move(shared), slot]() mutable {
         if (slot.is_connected()) slot.clear();
+        const absl::Status status = FromCall(call->status);
         Result result = status.ok() ? Result(std::move(call->response)) : Result(status);
         call.reset();
         std::move (*shared)(std::move(result));
       });
-    });
+    };
+    call->reader->Finish(&call->response, &call->status, GrpcPoller::Tag(std::move(done)));
   };
   Result result = co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Result)>(
       std::move(initiate), asio::use_awaitable);
   co_return result;
 }
 
-// Reads as fast as the plugin sends, up to one message per entry, and keeps itself alive until gRPC
-// is done with it.
-class BatchReader : public grpc::ClientReadReactor<BatchGetMetricsResponse> {
+// Reads as fast as the plugin sends, up to one message per entry. Each operation holds it, so that
+// it lives until gRPC is done with it.
+class BatchReader : public std::enable_shared_from_this<BatchReader> {
  public:
   BatchReader(std::shared_ptr<Connection> connection, Executor strand,
               BatchGetMetricsRequest request)
       : connection_(std::move(connection)),
         strand_(std::move(strand)),
         request_(std::move(request)) {}
-  ~BatchReader() override { connection_->calls.Remove(&context_); }
+  ~BatchReader() { connection_->calls.Remove(&context_); }
 
   static std::shared_ptr<BatchReader> Start(std::shared_ptr<Connection> connection, Executor strand,
                                             BatchGetMetricsRequest request,
@@ -155,40 +165,8 @@ class BatchReader : public grpc::ClientReadReactor<BatchGetMetricsResponse> {
         std::make_shared<BatchReader>(std::move(connection), std::move(strand), std::move(request));
     reader->context_.set_deadline(GrpcDeadline(remaining));
     reader->connection_->calls.Add(&reader->context_);
-    reader->self_ = reader;
-    reader->connection_->scaler.async()->BatchGetMetrics(&reader->context_, &reader->request_,
-                                                         reader.get());
-    reader->StartRead(&reader->response_);
-    reader->StartCall();
+    reader->Begin();
     return reader;
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return;  // OnDone() says why
-    {
-      MutexLock lock(&mutex_);
-      received_.responses.push_back(std::move(response_));
-    }
-    changed_.Notify();
-    if (++count_ > request_.entries_size()) {
-      flooded_ = true;
-      context_.TryCancel();
-      return;
-    }
-    response_.Clear();
-    StartRead(&response_);
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    {
-      MutexLock lock(&mutex_);
-      received_.end = flooded_ ? absl::InternalError(absl::StrCat(
-                                     "BatchGetMetrics: want at most one answer per entry, got ",
-                                     count_, " for ", request_.entries_size()))
-                               : FromCall(status);
-    }
-    changed_.Notify();
-    asio::post(strand_, [self = std::move(self_)] {});
   }
 
   BatchStream::Received Take() {
@@ -202,15 +180,61 @@ class BatchReader : public grpc::ClientReadReactor<BatchGetMetricsResponse> {
   void Cancel() { context_.TryCancel(); }
 
  private:
+  void Begin() {
+    stream_ = connection_->scaler.PrepareAsyncBatchGetMetrics(&context_, request_,
+                                                              connection_->poller->queue());
+    stream_->StartCall(GrpcPoller::Tag([self = shared_from_this()](bool ok) { self->Go(ok); }));
+  }
+
+  void Go(bool ok) { ok ? Read() : Finish(); }
+
+  void Read() {
+    response_.Clear();
+    stream_->Read(&response_, GrpcPoller::Tag([self = shared_from_this()](bool ok) {
+      if (ok) self->Keep();
+      self->Go(ok && !self->flooded_);
+    }));
+  }
+
+  void Keep() {
+    {
+      MutexLock lock(&mutex_);
+      received_.responses.push_back(std::move(response_));
+    }
+    changed_.Notify();
+    flooded_ = ++count_ > request_.entries_size();
+    if (flooded_) context_.TryCancel();
+  }
+
+  void Finish() {
+    stream_->Finish(&status_, GrpcPoller::Tag([self = shared_from_this()](bool) mutable {
+      self->End();
+      const Executor strand = self->strand_;
+      asio::post(strand, [last = std::move(self)] {});
+    }));
+  }
+
+  void End() {
+    {
+      MutexLock lock(&mutex_);
+      received_.end = flooded_ ? absl::InternalError(absl::StrCat(
+                                     "BatchGetMetrics: want at most one answer per entry, got ",
+                                     count_, " for ", request_.entries_size()))
+                               : FromCall(status_);
+    }
+    changed_.Notify();
+  }
+
   const std::shared_ptr<Connection> connection_;
   const Executor strand_;
   grpc::ClientContext context_;
   const BatchGetMetricsRequest request_;
-  // Of the callbacks, which gRPC runs one at a time.
+  std::unique_ptr<grpc::ClientAsyncReader<BatchGetMetricsResponse>> stream_;  // in context_'s call
+  // Of the poller's thread.
   BatchGetMetricsResponse response_;
+  grpc::Status status_;
   int count_ = 0;
   bool flooded_ = false;
-  std::shared_ptr<BatchReader> self_;
 
   const Event changed_;
   Mutex mutex_;
@@ -240,10 +264,11 @@ class GrpcBatchStream : public BatchStream {
 
 class GrpcChannel : public PluginChannel {
  public:
-  GrpcChannel(Clock& clock, Executor strand, std::shared_ptr<grpc::Channel> channel)
+  GrpcChannel(Clock& clock, Executor strand, std::shared_ptr<GrpcPoller> poller,
+              std::shared_ptr<grpc::Channel> channel)
       : clock_(clock),
         strand_(std::move(strand)),
-        connection_(std::make_shared<Connection>(std::move(channel))) {}
+        connection_(std::make_shared<Connection>(std::move(poller), std::move(channel))) {}
 
   bool Ready() const override {
     return connection_->channel->GetState(false) == GRPC_CHANNEL_READY;
@@ -252,35 +277,32 @@ class GrpcChannel : public PluginChannel {
 
   Task<absl::StatusOr<scaler::v1::DescribeResponse>> Describe(scaler::v1::DescribeRequest request,
                                                               Deadline deadline) override {
-    return Call<scaler::v1::DescribeResponse>(
-        std::move(request), deadline, [](auto& call, auto done) {
-          call.connection->scaler.async()->Describe(&call.context, &call.request, &call.response,
-                                                    std::move(done));
-        });
+    return Call<scaler::v1::DescribeResponse>(std::move(request), deadline, [](auto& call) {
+      return call.connection->scaler.PrepareAsyncDescribe(&call.context, call.request,
+                                                          call.connection->poller->queue());
+    });
   }
   Task<absl::StatusOr<scaler::v1::ValidateTriggerResponse>> ValidateTrigger(
       scaler::v1::ValidateTriggerRequest request, Deadline deadline) override {
-    return Call<scaler::v1::ValidateTriggerResponse>(
-        std::move(request), deadline, [](auto& call, auto done) {
-          call.connection->scaler.async()->ValidateTrigger(&call.context, &call.request,
-                                                           &call.response, std::move(done));
-        });
+    return Call<scaler::v1::ValidateTriggerResponse>(std::move(request), deadline, [](auto& call) {
+      return call.connection->scaler.PrepareAsyncValidateTrigger(&call.context, call.request,
+                                                                 call.connection->poller->queue());
+    });
   }
   Task<absl::StatusOr<scaler::v1::GetMetricSpecForScalingResponse>> GetMetricSpecForScaling(
       scaler::v1::GetMetricSpecForScalingRequest request, Deadline deadline) override {
     return Call<scaler::v1::GetMetricSpecForScalingResponse>(
-        std::move(request), deadline, [](auto& call, auto done) {
-          call.connection->scaler.async()->GetMetricSpecForScaling(&call.context, &call.request,
-                                                                   &call.response, std::move(done));
+        std::move(request), deadline, [](auto& call) {
+          return call.connection->scaler.PrepareAsyncGetMetricSpecForScaling(
+              &call.context, call.request, call.connection->poller->queue());
         });
   }
   Task<absl::StatusOr<scaler::v1::GetMetricsResponse>> GetMetrics(
       scaler::v1::GetMetricsRequest request, Deadline deadline) override {
-    return Call<scaler::v1::GetMetricsResponse>(
-        std::move(request), deadline, [](auto& call, auto done) {
-          call.connection->scaler.async()->GetMetrics(&call.context, &call.request, &call.response,
-                                                      std::move(done));
-        });
+    return Call<scaler::v1::GetMetricsResponse>(std::move(request), deadline, [](auto& call) {
+      return call.connection->scaler.PrepareAsyncGetMetrics(&call.context, call.request,
+                                                            call.connection->poller->queue());
+    });
   }
   std::unique_ptr<BatchStream> BatchGetMetrics(BatchGetMetricsRequest request,
                                                Deadline deadline) override {
@@ -290,20 +312,20 @@ class GrpcChannel : public PluginChannel {
   }
   Task<bool> AnswersCheck(Deadline deadline) override {
     const auto result = co_await Call<grpc::health::v1::HealthCheckResponse>(
-        grpc::health::v1::HealthCheckRequest(), deadline, [](auto& call, auto done) {
-          call.connection->health.async()->Check(&call.context, &call.request, &call.response,
-                                                 std::move(done));
+        grpc::health::v1::HealthCheckRequest(), deadline, [](auto& call) {
+          return call.connection->health.PrepareAsyncCheck(&call.context, call.request,
+                                                           call.connection->poller->queue());
         });
     co_return !absl::IsDeadlineExceeded(result.status()) && !absl::IsUnavailable(result.status()) &&
         !absl::IsCancelled(result.status());
   }
 
  private:
-  template <typename Response, typename Request, typename Start>
-  Task<absl::StatusOr<Response>> Call(Request request, Deadline deadline, Start start) {
+  template <typename Response, typename Request, typename Prepare>
+  Task<absl::StatusOr<Response>> Call(Request request, Deadline deadline, Prepare prepare) {
     return Await(std::make_shared<UnaryCall<Request, Response>>(connection_, std::move(request),
                                                                 deadline.Remaining(clock_)),
-                 start);
+                 prepare);
   }
 
   Clock& clock_;
@@ -358,11 +380,12 @@ grpc::ChannelArguments ArgumentsFor(const PluginAddress& address,
 }  // namespace
 
 PluginConnector MakeGrpcConnector(Clock& clock, Executor strand, GrpcChannelOptions options) {
-  return [&clock, strand = std::move(strand), options = std::move(options)](
+  return [&clock, strand = std::move(strand), options = std::move(options),
+          poller = std::make_shared<GrpcPoller>()](
              const PluginAddress& address) -> absl::StatusOr<std::shared_ptr<PluginChannel>> {
     ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(address, options));
     return std::make_shared<GrpcChannel>(
-        clock, strand,
+        clock, strand, poller,
         grpc::CreateCustomChannel(address.target, credentials, ArgumentsFor(address, options)));
   };
 }
