@@ -177,6 +177,8 @@ absl::StatusOr<HungEntryFigures> RunHungEntryScene() {
   RETURN_IF_ERROR(stage->CreateDeployments(objects));
   RETURN_IF_ERROR(stage->CreateScaledObjects(objects, kPollingSeconds));
   RETURN_IF_ERROR(stage->WaitUntilReady(kBatch, absl::Minutes(2)));
+  // Until each was polled: its answer so far is to the connection test, and waited for its HPA.
+  absl::SleepFor(kPolling + absl::Seconds(1));
 
   test::v1::Behaviour hangs;
   hangs.set_hang(true);
