@@ -18,7 +18,8 @@ namespace {
 constexpr long kConnectTimeoutMs = 10'000;
 constexpr int kTcpUserTimeoutMs = 30'000;
 constexpr long kKeepAliveSeconds = 15;
-constexpr size_t kErrorBodyBytes = 64 << 10;  // of a stream that was refused
+constexpr long kUploadBufferBytes = 16 << 10;  // the least; of each write under way
+constexpr size_t kErrorBodyBytes = 64 << 10;   // of a stream that was refused
 constexpr absl::Duration kSilentAfter = absl::Seconds(3);
 constexpr absl::Duration kLongestPoll = absl::Seconds(10);
 
@@ -269,6 +270,7 @@ void CurlLoop::SetBody(Transfer& transfer) {
 
 void CurlLoop::SetConnectionOptions(void* easy) {
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, kUploadBufferBytes);
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   const bool tls = absl::StartsWith(options_.config.server, "https://");
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");

@@ -195,6 +195,27 @@ TEST_F(LeaderTermTest, AForeignChangeOfTheStatusIsPutBack) {
   EXPECT_EQ(cluster_.ScaledObject("orders").status.hpa_name, "keda-hpa-orders");
 }
 
+// Shows R21. Each older one that somebody keeps costs as much as the one in the informer.
+TEST_F(LeaderTermTest, WhileOnlyTheStatusChangesTheNewestSnapshotIsTheOnlyOne) {
+  StartTerm();
+  CreateAndEnqueue("orders");
+  loop_.Advance(absl::Seconds(5));
+  term_->Enqueue({"ns", "orders"});  // as for the finalizer that it now has
+  loop_.Advance(absl::Seconds(5));
+  const auto adopt = [this] {
+    const auto newest = cluster_.view().ScaledObject({"ns", "orders"});
+    term_->Adopt(newest);
+    return newest;
+  };
+  cluster_.Patch(kube::ScaledObjects(), "orders", R"({"status":{"hpaName":"x"}})", "status");
+  const auto newest = adopt();
+  EXPECT_EQ(term_->registry().Find({"ns", "orders"})->object, newest);
+  // A change that means something waits for its reconcile.
+  cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"pollingInterval":7}})");
+  EXPECT_NE(adopt(), newest);
+  EXPECT_EQ(term_->registry().Find({"ns", "orders"})->object, newest);
+}
+
 TEST_F(LeaderTermTest, LosingTheRightToWriteStopsAllWrites) {
   StartTerm();
   CreateAndEnqueue("orders");
