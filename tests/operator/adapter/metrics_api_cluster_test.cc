@@ -114,8 +114,8 @@ class MetricsApiClusterTest : public testing::Test {
                                   "jsonpath={.status.conditions[?(@.type=='Available')]}"}));
           if (!absl::StrContains(seen, R"("status":"True")")) return false;
           // It may still be the word about the server of the test before.
-          seen =
-              TextOf(plane_.MustKubectl({"get", "--raw", "/apis/external.metrics.k8s.io/v1beta1"}));
+          seen = TextOf(plane_.MustKubectl(
+              {"get", "--raw", "/apis/external.metrics.k8s.io/v1beta1"}));
           return absl::StrContains(seen, "externalmetrics");
         },
         absl::Seconds(60), "APIService Available=True", [&] { return seen; });

@@ -90,26 +90,26 @@ TEST_F(PrometheusMetricsTest, TheControlLoopCanBeTakenApart) {
   metrics_.ApiRequest("get", "secrets", 0, absl::Seconds(3));
   metrics_.Leading(true);
   const std::string text = metrics_.Render();
-  for (const char* line : {
-           "workqueue_depth{name=\"scaledobject\"} 7\n",
-           "workqueue_adds_total{name=\"scaledobject\"} 1\n",
-           "workqueue_retries_total{name=\"scaledobject\"} 1\n",
-           "workqueue_queue_duration_seconds_bucket{name=\"scaledobject\",le=\"0.01\"} 0\n",
-           "workqueue_queue_duration_seconds_bucket{name=\"scaledobject\",le=\"0.1\"} 1\n",
-           "controller_runtime_reconcile_total{controller=\"scaledobject\",result=\"success\"} 1\n",
-           "controller_runtime_reconcile_errors_total{controller=\"scaledobject\"} 1\n",
-           "controller_runtime_reconcile_time_seconds_count{controller=\"scaledobject\"} 2\n",
-           "outrigger_loop_step_duration_seconds_bucket{step=\"decide\",le=\"0.00025\"} 0\n",
-           "outrigger_loop_step_duration_seconds_bucket{step=\"decide\",le=\"0.0005\"} 1\n",
-           "outrigger_loop_step_duration_seconds_count{step=\"write\"} 0\n",
-           "outrigger_status_conflicts_total 1\n",
-           "outrigger_informer_synced{resource=\"scaledobjects.keda.sh\"} 1\n",
-           "rest_client_requests_total{code=\"409\",method=\"patch\",resource=\"scaledobjects.keda."
-           "sh\"} 1\n",
-           "rest_client_requests_total{code=\"error\",method=\"get\",resource=\"secrets\"} 1\n",
-           "rest_client_request_duration_seconds_count{resource=\"secrets\",verb=\"get\"} 1\n",
-           "outrigger_leader 1\n",
-       }) {
+  for (
+      const char* line : {
+          "workqueue_depth{name=\"scaledobject\"} 7\n",
+          "workqueue_adds_total{name=\"scaledobject\"} 1\n",
+          "workqueue_retries_total{name=\"scaledobject\"} 1\n",
+          "workqueue_queue_duration_seconds_bucket{name=\"scaledobject\",le=\"0.01\"} 0\n",
+          "workqueue_queue_duration_seconds_bucket{name=\"scaledobject\",le=\"0.1\"} 1\n",
+          "controller_runtime_reconcile_total{controller=\"scaledobject\",result=\"success\"} 1\n",
+          "controller_runtime_reconcile_errors_total{controller=\"scaledobject\"} 1\n",
+          "controller_runtime_reconcile_time_seconds_count{controller=\"scaledobject\"} 2\n",
+          "outrigger_loop_step_duration_seconds_bucket{step=\"decide\",le=\"0.00025\"} 0\n",
+          "outrigger_loop_step_duration_seconds_bucket{step=\"decide\",le=\"0.0005\"} 1\n",
+          "outrigger_loop_step_duration_seconds_count{step=\"write\"} 0\n",
+          "outrigger_status_conflicts_total 1\n",
+          "outrigger_informer_synced{resource=\"scaledobjects.keda.sh\"} 1\n",
+          "rest_client_requests_total{code=\"409\",method=\"patch\",resource=\"scaledobjects.keda.sh\"} 1\n",
+          "rest_client_requests_total{code=\"error\",method=\"get\",resource=\"secrets\"} 1\n",
+          "rest_client_request_duration_seconds_count{resource=\"secrets\",verb=\"get\"} 1\n",
+          "outrigger_leader 1\n",
+      }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }
