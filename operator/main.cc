@@ -315,7 +315,9 @@ class Operator {
     stopping_ = true;
     if (serving_) {
       metrics_api_server_->Drain();
-      tasks_.Spawn(serving_label_.Remove(grace));
+      // Without a grace period, too: what is left of the label would send reads to a Pod that ends.
+      tasks_.Spawn(serving_label_.Remove(
+          host::Deadline::After(clock_, std::max(flags_.shutdown_grace, kLastWrites))));
     } else {
       serving_label_.Stop();
     }

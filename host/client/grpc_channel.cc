@@ -209,20 +209,18 @@ class BatchReader : public std::enable_shared_from_this<BatchReader> {
   void Finish() {
     stream_->Finish(&status_, GrpcPoller::Tag([self = shared_from_this()](bool) mutable {
       self->End();
+      // Told after the post: whoever hears that it has ended may be the last to need the strand.
       const Executor strand = self->strand_;
-      asio::post(strand, [last = std::move(self)] {});
+      asio::post(strand, [last = std::move(self)] { last->changed_.Notify(); });
     }));
   }
 
   void End() {
-    {
-      MutexLock lock(&mutex_);
-      received_.end = flooded_ ? absl::InternalError(absl::StrCat(
-                                     "BatchGetMetrics: want at most one answer per entry, got ",
-                                     count_, " for ", request_.entries_size()))
-                               : FromCall(status_);
-    }
-    changed_.Notify();
+    MutexLock lock(&mutex_);
+    received_.end = flooded_ ? absl::InternalError(absl::StrCat(
+                                   "BatchGetMetrics: want at most one answer per entry, got ",
+                                   count_, " for ", request_.entries_size()))
+                             : FromCall(status_);
   }
 
   const std::shared_ptr<Connection> connection_;

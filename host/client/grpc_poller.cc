@@ -12,10 +12,7 @@ using Done = std::function<void(bool ok)>;
 GrpcPoller::GrpcPoller()
     : queue_(std::make_unique<grpc::CompletionQueue>()), thread_([this] { Run(); }) {}
 
-GrpcPoller::~GrpcPoller() {
-  queue_->Shutdown();
-  thread_.join();
-}
+GrpcPoller::~GrpcPoller() { queue_->Shutdown(); }
 
 void* GrpcPoller::Tag(Done done) { return new Done(std::move(done)); }
 

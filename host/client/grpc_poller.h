@@ -14,7 +14,8 @@ namespace outrigger::host {
 // Waits for what gRPC completes, on one thread of its own. gRPC's callback API would do it on its
 // threads, which sleep for 100 ms when nothing came for a second (docs/adr/0014).
 //
-// Operations hold a reference to it, so it goes after the last of them; not on its own thread.
+// Shared by the channels that use it: whoever starts an operation holds a reference until its
+// `done` has run, and drops it on another thread. Ends with the last of them, after all operations.
 class GrpcPoller {
  public:
   GrpcPoller();
@@ -31,7 +32,7 @@ class GrpcPoller {
   void Run();
 
   const std::unique_ptr<grpc::CompletionQueue> queue_;
-  std::thread thread_;
+  const std::jthread thread_;  // last: it uses the queue
 };
 
 }  // namespace outrigger::host

@@ -102,7 +102,9 @@ class BatchStream : public grpc::ServerWriteReactor<pb::BatchGetMetricsResponse>
     if (!cancelled_ && !ready_.empty()) {
       writing_ = true;
       grpc::WriteOptions options;
-      if (ready_.size() > 1) options.set_buffer_hint();  // the next follows at once: one packet
+      // The next follows at once: one packet. Never the stream's first message, which would wait
+      // with the headers: then there is no other yet.
+      if (ready_.size() > 1) options.set_buffer_hint();
       return StartWrite(&ready_.front(), options);
     }
     if (!cancelled_ && missing_ > 0) return;

@@ -164,7 +164,7 @@ struct ScaledObject {
   std::string HpaName() const;
 };
 
-// Two states of one object that differ in their status at most, which only its controller writes.
+// The same in all that starts a reconcile: everything but the status, its version, and owners.
 bool SameButStatus(const ScaledObject& a, const ScaledObject& b);
 
 // Reads one ScaledObject as the API server sends it. Unknown members are ignored; a member of the

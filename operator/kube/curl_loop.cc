@@ -18,7 +18,7 @@ namespace {
 constexpr long kConnectTimeoutMs = 10'000;
 constexpr int kTcpUserTimeoutMs = 30'000;
 constexpr long kKeepAliveSeconds = 15;
-constexpr long kUploadBufferBytes = 16 << 10;  // the least; of each write under way
+constexpr long kUploadBufferBytes = 16 << 10;  // curl's least; each write under way has one
 constexpr size_t kErrorBodyBytes = 64 << 10;   // of a stream that was refused
 constexpr absl::Duration kSilentAfter = absl::Seconds(3);
 constexpr absl::Duration kLongestPoll = absl::Seconds(10);

@@ -35,7 +35,7 @@ class AnswerRecorder {
 
   // The answer for the whole trigger: the sum of the values of each metric, since the HPA adds them
   // up; a metric of the specs without a value is an error of that metric, never 0. A negative value
-  // is 0. `took`: nothing if the plugin was not asked.
+  // is 0. `took`: nothing if the plugin was not asked for values.
   void Record(TrackedObject& object, TrackedTrigger& trigger,
               const absl::StatusOr<host::MetricsAnswer>& answer, AnswerTo asker,
               std::optional<absl::Duration> took) const;

@@ -122,11 +122,11 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Reconcile(NamespacedN
     co_return co_await Refuse(std::move(object), *std::move(refusal), absl::OkStatus(), deadline);
   }
   CO_RETURN_IF_ERROR(co_await EnsureMetadata(object, deadline));
-  const absl::StatusOr<TargetFinder::Target> target = co_await targets_.Find(object, deadline);
+  absl::StatusOr<TargetFinder::Target> target = co_await targets_.Find(object, deadline);
   if (!target.ok()) {
     co_return co_await RefuseTarget(std::move(object), target.status(), deadline);
   }
-  co_return co_await ReconcileState(std::move(object), *target, deadline);
+  co_return co_await ReconcileState(std::move(object), *std::move(target), deadline);
 }
 
 std::optional<ScaledObjectReconciler::Refusal> ScaledObjectReconciler::Admit(
@@ -184,7 +184,7 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::RefuseTarget(ObjectPt
                                                                         host::Deadline deadline) {
   if (IsTransient(why)) co_return why;
   const bool missing = absl::IsFailedPrecondition(why);
-  const bool waits = missing || absl::IsInvalidArgument(why);
+  const bool waits = missing || !api::ResolveTarget(object->spec.scale_target_ref).ok();
   Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(why.message())};
   absl::StatusOr<Result> refused =
       co_await Refuse(object, std::move(refusal), waits ? absl::OkStatus() : why, deadline);
@@ -315,6 +315,9 @@ void ScaledObjectReconciler::AnnounceReady(const api::ScaledObject& object,
 
 void ScaledObjectReconciler::Track(TrackedObject next) {
   const NamespacedName key = next.object->Key();
+  // Its status may have changed while the plugins were asked.
+  const ObjectPtr newest = p_.view.ScaledObject(key);
+  if (newest != nullptr && api::SameButStatus(*next.object, *newest)) next.object = newest;
   const TrackedObject* before = p_.registry.Find(key);
   const bool is_new = before == nullptr;
   const bool same_triggers =

@@ -23,8 +23,9 @@ class TargetFinder {
 
   TargetFinder(kube::Api& api, polling::TargetScaler& scaler) : api_(api), scaler_(scaler) {}
 
-  // Errors name the field. INVALID_ARGUMENT: the reference is malformed. FAILED_PRECONDITION: there
-  // is no such target, or it cannot be scaled. Else the error of the API server.
+  // Errors name the field. INVALID_ARGUMENT: the reference is malformed (or the API server's).
+  // FAILED_PRECONDITION: there is no such target, or it cannot be scaled. Else the error of the API
+  // server.
   host::Task<absl::StatusOr<Target>> Find(std::shared_ptr<const api::ScaledObject> object,
                                           host::Deadline deadline);
   // Whether the informers tell when such a target comes.

@@ -195,6 +195,7 @@ host::Task<void> StatusWriter::WriteLoop(EntryPtr entry) {
     TakeSeen(*entry);
     if (!entry->last_error.ok()) break;
   }
+  if (!Differs(*entry)) entry->cluster.reset();
   entry->unwritten = !entry->last_error.ok();
   entry->writing = false;
   entry->pausing = false;

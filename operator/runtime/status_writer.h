@@ -53,7 +53,7 @@ class StatusWriter {
 
   // Makes the object known and tells what the cluster holds now: from the informer, on each change
   // of the object. The first call of a uid takes the cluster's status as the wanted one; later ones
-  // only the resourceVersion.
+  // put the wanted one back where somebody else changed it.
   void Adopt(const api::ScaledObject& object);
   void Forget(const api::NamespacedName& key);
   // Forgets all: when leadership is lost, and before it starts anew.

@@ -15,6 +15,7 @@
 #include "tests/bench/percentile.h"
 #include "tests/bench/stage.h"
 #include "tests/support/scripted/scripted_plugin.h"
+#include "tests/support/wait_for.h"
 
 namespace outrigger::bench {
 namespace {
@@ -178,7 +179,15 @@ absl::StatusOr<HungEntryFigures> RunHungEntryScene() {
   RETURN_IF_ERROR(stage->CreateScaledObjects(objects, kPollingSeconds));
   RETURN_IF_ERROR(stage->WaitUntilReady(kBatch, absl::Minutes(2)));
   // Until each was polled: its answer so far is to the connection test, and waited for its HPA.
-  absl::SleepFor(kPolling + absl::Seconds(1));
+  ASSIGN_OR_RETURN(const test::v1::CallsResponse tested, plugin->Calls(""));
+  int64_t polls = 0;
+  RETURN_IF_ERROR(tests::WaitFor(
+      [&] {
+        const absl::StatusOr<test::v1::CallsResponse> now = plugin->Calls("");
+        if (now.ok()) polls = now->polls() - tested.polls();
+        return polls >= kBatch;
+      },
+      absl::Seconds(60), "a poll of each object", [&] { return absl::StrCat(polls, " polls"); }));
 
   test::v1::Behaviour hangs;
   hangs.set_hang(true);

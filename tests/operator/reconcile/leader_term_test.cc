@@ -195,7 +195,7 @@ TEST_F(LeaderTermTest, AForeignChangeOfTheStatusIsPutBack) {
   EXPECT_EQ(cluster_.ScaledObject("orders").status.hpa_name, "keda-hpa-orders");
 }
 
-// Shows R21. Each older one that somebody keeps costs as much as the one in the informer.
+// Each older one that somebody keeps costs as much as the one in the informer.
 TEST_F(LeaderTermTest, WhileOnlyTheStatusChangesTheNewestSnapshotIsTheOnlyOne) {
   StartTerm();
   CreateAndEnqueue("orders");
@@ -207,8 +207,11 @@ TEST_F(LeaderTermTest, WhileOnlyTheStatusChangesTheNewestSnapshotIsTheOnlyOne) {
     term_->Adopt(newest);
     return newest;
   };
+  const std::weak_ptr<const api::ScaledObject> before = adopt();
+  EXPECT_FALSE(before.expired());
   cluster_.Patch(kube::ScaledObjects(), "orders", R"({"status":{"hpaName":"x"}})", "status");
   const auto newest = adopt();
+  EXPECT_TRUE(before.expired()) << "somebody keeps it";
   EXPECT_EQ(term_->registry().Find({"ns", "orders"})->object, newest);
   // A change that means something waits for its reconcile.
   cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"pollingInterval":7}})");
