@@ -352,7 +352,7 @@ class Operator {
   const host::Executor core_;
   const std::string identity_;  // in the Lease, and in audit logs as part of the user agent
   kube::HttpApi api_;
-  host::PluginDirectory directory_;
+  host::PluginDirectory directory_;  // with the thread that waits for gRPC, which ends with it
   host::ScalerClient scalers_;
   kube::FencedApi fenced_;
   reconcile::OperatorCore operator_;

@@ -208,19 +208,21 @@ class BatchReader : public std::enable_shared_from_this<BatchReader> {
 
   void Finish() {
     stream_->Finish(&status_, GrpcPoller::Tag([self = shared_from_this()](bool) mutable {
-      self->End();
-      // Told after the post: whoever hears that it has ended may be the last to need the strand.
+      // Known on the strand only: whoever hears that it has ended may be the last to need it.
       const Executor strand = self->strand_;
-      asio::post(strand, [last = std::move(self)] { last->changed_.Notify(); });
+      asio::post(strand, [last = std::move(self)] { last->End(); });
     }));
   }
 
   void End() {
-    MutexLock lock(&mutex_);
-    received_.end = flooded_ ? absl::InternalError(absl::StrCat(
-                                   "BatchGetMetrics: want at most one answer per entry, got ",
-                                   count_, " for ", request_.entries_size()))
-                             : FromCall(status_);
+    {
+      MutexLock lock(&mutex_);
+      received_.end = flooded_ ? absl::InternalError(absl::StrCat(
+                                     "BatchGetMetrics: want at most one answer per entry, got ",
+                                     count_, " for ", request_.entries_size()))
+                               : FromCall(status_);
+    }
+    changed_.Notify();
   }
 
   const std::shared_ptr<Connection> connection_;
@@ -228,7 +230,7 @@ class BatchReader : public std::enable_shared_from_this<BatchReader> {
   grpc::ClientContext context_;
   const BatchGetMetricsRequest request_;
   std::unique_ptr<grpc::ClientAsyncReader<BatchGetMetricsResponse>> stream_;  // in context_'s call
-  // Of the poller's thread.
+  // Of the poller's thread, until the stream has ended.
   BatchGetMetricsResponse response_;
   grpc::Status status_;
   int count_ = 0;
