@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/kube/http_api.h"
 
-#include <absl/strings/escaping.h>
-#include <absl/strings/match.h>
-#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
@@ -13,7 +10,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cstddef>
 #include <deque>
 #include <iterator>
@@ -33,10 +29,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr size_t kShownBodyBytes = 200;
 constexpr size_t kEventsPerTurn = 64;  // then others on the consumer's strand get their turn
 constexpr absl::Duration kLongestWatch = absl::Minutes(10);
-constexpr absl::Duration kLongestRetryAfter = absl::Minutes(10);
 
 std::string AcceptHeader(bool metadata_only, absl::string_view kind) {
   if (!metadata_only) return "Accept: application/json";
@@ -61,35 +55,6 @@ std::string WriteQuery(const WriteOptions& options, absl::string_view force) {
                       {"force", std::string(force)}});
 }
 
-std::string NameOf(const json::value& object) {
-  const json::object* root = object.if_object();
-  const json::value* metadata = root == nullptr ? nullptr : root->if_contains("metadata");
-  const json::object* fields = metadata == nullptr ? nullptr : metadata->if_object();
-  const json::value* name = fields == nullptr ? nullptr : fields->if_contains("name");
-  const json::string* text = name == nullptr ? nullptr : name->if_string();
-  return text == nullptr ? "" : std::string(*text);
-}
-
-std::string MetadataText(const json::object& list, absl::string_view key) {
-  const json::value* metadata = list.if_contains("metadata");
-  const json::object* fields = metadata == nullptr ? nullptr : metadata->if_object();
-  const json::value* member =
-      fields == nullptr ? nullptr : fields->if_contains({key.data(), key.size()});
-  const json::string* text = member == nullptr ? nullptr : member->if_string();
-  return text == nullptr ? "" : std::string(*text);
-}
-
-std::string Shown(absl::string_view body) {
-  return absl::StrCat("\"", absl::CHexEscape(body.substr(0, kShownBodyBytes)),
-                      body.size() > kShownBodyBytes ? "…\"" : "\"");
-}
-
-std::optional<absl::Duration> ParseRetryAfter(absl::string_view header) {
-  int64_t seconds = 0;  // the API server sends no dates
-  if (!absl::SimpleAtoi(header, &seconds) || seconds < 0) return std::nullopt;
-  return std::min(absl::Seconds(seconds), kLongestRetryAfter);
-}
-
 bool IsWrite(absl::string_view verb) {
   return verb == "create" || verb == "update" || verb == "patch" || verb == "delete";
 }
@@ -98,95 +63,13 @@ bool IsReview(const Resource& resource) {
   return resource.group == "authorization.k8s.io" || resource.group == "authentication.k8s.io";
 }
 
-// The answer as an error, whatever its body is.
-absl::Status ErrorOf(const HttpAnswer& answer) {
-  ApiError error;
-  const absl::StatusOr<json::value> body = ParseJson(answer.body);
-  if (body.ok()) error = ParseStatusObject(*body).value_or(ApiError{});
-  error.http_code = answer.code;  // the body could lie, or be a proxy's
-  if (error.message.empty()) {
-    error.message = absl::StrCat("HTTP ", answer.code);
-    if (!answer.location.empty()) {
-      absl::StrAppend(&error.message, " to ", Shown(answer.location), ", which is not followed");
-    } else if (!answer.body.empty()) {
-      absl::StrAppend(&error.message, ": ", Shown(answer.body));
-    }
-  }
-  if (std::optional<absl::Duration> after = ParseRetryAfter(answer.retry_after)) {
-    error.retry_after = after;
-  }
-  return ToStatus(error);
-}
-
 }  // namespace
-
-// One request, with what its messages and its record need.
-struct HttpApi::Call {
-  std::string verb;
-  Resource resource;
-  std::string target;  // "ns/name", "ns", "name" or ""
-  HttpRequest request;
-  host::SteadyTime started = {};
-
-  // `name` "" for collections.
-  static absl::StatusOr<Call> Make(std::string verb, std::string method, const Resource& resource,
-                                   const std::string& namespace_name, const std::string& name,
-                                   const std::string& subresource, const std::string& query,
-                                   host::Deadline deadline);
-  // The same, for one object.
-  static absl::StatusOr<Call> MakeFor(std::string verb, std::string method,
-                                      const Resource& resource, const std::string& namespace_name,
-                                      const std::string& name, const std::string& subresource,
-                                      const std::string& query, host::Deadline deadline);
-
-  void SetBody(absl::string_view content_type, const json::value& body) {
-    request.headers.push_back(absl::StrCat("Content-Type: ", content_type));
-    request.body = json::serialize(body);
-  }
-
-  // "patch deployments.apps ns/a: …", but a message of the server that names the resource stays as
-  // it is: people know it.
-  absl::Status Explain(const absl::Status& status) const {
-    if (status.ok() || absl::StrContains(status.message(), resource.plural)) return status;
-    return host::Annotate(status, verb, " ", resource.ToString(), target.empty() ? "" : " ",
-                          target);
-  }
-};
-
-absl::StatusOr<HttpApi::Call> HttpApi::Call::Make(
-    std::string verb, std::string method, const Resource& resource,
-    const std::string& namespace_name, const std::string& name, const std::string& subresource,
-    const std::string& query, host::Deadline deadline) {
-  const absl::string_view separator = namespace_name.empty() || name.empty() ? "" : "/";
-  Call call;
-  call.verb = std::move(verb);
-  call.resource = resource;
-  call.target = absl::StrCat(namespace_name, separator, name);
-  absl::StatusOr<std::string> path = RequestPath(resource, namespace_name, name, subresource);
-  if (!path.ok()) return call.Explain(path.status());
-  call.request.method = std::move(method);
-  call.request.path = *path + query;
-  call.request.deadline = deadline;
-  return call;
-}
-
-absl::StatusOr<HttpApi::Call> HttpApi::Call::MakeFor(
-    std::string verb, std::string method, const Resource& resource,
-    const std::string& namespace_name, const std::string& name, const std::string& subresource,
-    const std::string& query, host::Deadline deadline) {
-  if (name.empty()) {  // would be the whole collection
-    return absl::InvalidArgumentError(
-        absl::StrCat(verb, " ", resource.ToString(), ": name: want one, got \"\""));
-  }
-  return Make(std::move(verb), std::move(method), resource, namespace_name, name, subresource,
-              query, deadline);
-}
 
 // Between the thread of the watches, which feeds it, and the coroutine in Watch(), which empties
 // it.
 class HttpApi::WatchStream {
  public:
-  WatchStream(const HttpApi& api, Call call)
+  WatchStream(const HttpApi& api, ApiCall call)
       : api_(api), call_(std::move(call)), framer_(call_.resource.ToString()) {}
 
   // On the loop's thread.
@@ -257,7 +140,7 @@ class HttpApi::WatchStream {
   }
 
   const HttpApi& api_;
-  const Call call_;
+  const ApiCall call_;
   WatchFramer framer_;  // the loop's thread only
   const host::Event changed_;
   host::Mutex mutex_;
@@ -287,7 +170,7 @@ CurlLoop& HttpApi::LoopFor(const Resource& resource) {
   return resource == Leases() ? lease_ : calls_;
 }
 
-void HttpApi::Record(const Call& call, const HttpAnswer& answer) const {
+void HttpApi::Record(const ApiCall& call, const HttpAnswer& answer) const {
   const bool accepted = answer.transport.ok() && answer.code >= 200 && answer.code < 300;
   if (options_.after_write && accepted && IsWrite(call.verb) && call.resource != Leases() &&
       !IsReview(call.resource)) {
@@ -301,8 +184,7 @@ void HttpApi::Record(const Call& call, const HttpAnswer& answer) const {
 }
 
 template <typename T>
-host::Task<T> HttpApi::Send(Call call,
-                            T (*decode)(const HttpApi&, const Call&, const HttpAnswer&)) {
+host::Task<T> HttpApi::Send(ApiCall call, T (*decode)(const ApiCall&, const HttpAnswer&)) {
   call.started = clock_.SteadyNow();
   auto initiate = [this, decode, call = std::move(call)](auto handler) mutable {
     // std::function must be copyable, a handler is not.
@@ -312,7 +194,7 @@ host::Task<T> HttpApi::Send(Call call,
     loop.Start(std::move(request), nullptr,
                [this, decode, shared, call = std::move(call)](const HttpAnswer& answer) mutable {
                  Record(call, answer);
-                 auto result = std::make_shared<T>(decode(*this, call, answer));
+                 auto result = std::make_shared<T>(decode(call, answer));
                  auto executor = boost::asio::get_associated_executor(*shared);
                  // The handler goes along: nothing of the caller may die on this thread.
                  boost::asio::post(executor, [shared = std::move(shared), result]() mutable {
@@ -324,50 +206,17 @@ host::Task<T> HttpApi::Send(Call call,
       std::move(initiate), boost::asio::use_awaitable);
 }
 
-absl::StatusOr<json::value> HttpApi::DecodeValue(const HttpApi&, const Call& call,
-                                                 const HttpAnswer& answer) {
-  if (!answer.transport.ok()) return call.Explain(answer.transport);
-  if (answer.code < 200 || answer.code > 299) return call.Explain(ErrorOf(answer));
-  absl::StatusOr<json::value> value = ParseJson(answer.body);
-  if (value.ok()) return value;
-  return call.Explain(absl::UnavailableError(
-      absl::StrCat("the answer is ", value.status().message(), ": ", Shown(answer.body))));
-}
-
-absl::StatusOr<ObjectList> HttpApi::DecodeList(const HttpApi& api, const Call& call,
-                                               const HttpAnswer& answer) {
-  ASSIGN_OR_RETURN(json::value value, DecodeValue(api, call, answer));
-  json::object* root = value.if_object();
-  json::value* items = root == nullptr ? nullptr : root->if_contains("items");
-  ObjectList list;
-  if (root != nullptr) {
-    list.resource_version = MetadataText(*root, "resourceVersion");
-    list.continue_token = MetadataText(*root, "continue");
-  }
-  // A nil list of the server is null.
-  const bool is_list = items != nullptr && (items->is_array() || items->is_null());
-  if (!is_list || list.resource_version.empty()) {
-    return call.Explain(
-        absl::UnavailableError("the answer is no list: want items and metadata.resourceVersion"));
-  }
-  if (json::array* array = items->if_array()) {
-    list.items.assign(std::make_move_iterator(array->begin()),
-                      std::make_move_iterator(array->end()));
-  }
-  return list;
-}
-
-host::Task<absl::StatusOr<json::value>> HttpApi::SendForObject(absl::StatusOr<Call> call) {
+host::Task<absl::StatusOr<json::value>> HttpApi::SendForObject(absl::StatusOr<ApiCall> call) {
   if (!call.ok()) co_return call.status();
-  absl::StatusOr<json::value> answer = co_await Send(*std::move(call), &HttpApi::DecodeValue);
+  absl::StatusOr<json::value> answer = co_await Send(*std::move(call), &DecodeValue);
   co_return answer;
 }
 
 host::Task<absl::StatusOr<json::value>> HttpApi::Get(Resource resource, std::string namespace_name,
                                                      std::string name, std::string subresource,
                                                      host::Deadline deadline) {
-  absl::StatusOr<Call> call =
-      Call::MakeFor("get", "GET", resource, namespace_name, name, subresource, "", deadline);
+  absl::StatusOr<ApiCall> call =
+      ApiCall::MakeFor("get", "GET", resource, namespace_name, name, subresource, "", deadline);
   if (call.ok()) call->request.headers.push_back(AcceptHeader(false, ""));
   return SendForObject(std::move(call));
 }
@@ -376,8 +225,8 @@ host::Task<absl::StatusOr<json::value>> HttpApi::GetMetadata(Resource resource,
                                                              std::string namespace_name,
                                                              std::string name,
                                                              host::Deadline deadline) {
-  absl::StatusOr<Call> call =
-      Call::MakeFor("get", "GET", resource, namespace_name, name, "", "", deadline);
+  absl::StatusOr<ApiCall> call =
+      ApiCall::MakeFor("get", "GET", resource, namespace_name, name, "", "", deadline);
   if (call.ok()) call->request.headers.push_back(AcceptHeader(true, "PartialObjectMetadata"));
   return SendForObject(std::move(call));
 }
@@ -386,7 +235,7 @@ host::Task<absl::StatusOr<json::value>> HttpApi::Discover(std::string group, std
                                                           host::Deadline deadline) {
   absl::StatusOr<std::string> path = GroupVersionPath(group, version);
   if (!path.ok()) co_return path.status();
-  Call call;
+  ApiCall call;
   call.verb = "get";
   call.resource = {group, version, "*", false};  // for messages and metrics
   call.request.method = "GET";
@@ -406,11 +255,11 @@ host::Task<absl::StatusOr<ObjectList>> HttpApi::List(Resource resource, std::str
                     options.continue_token.empty() ? options.resource_version : std::string()},
                    {"labelSelector", options.label_selector},
                    {"fieldSelector", options.field_selector}});
-  absl::StatusOr<Call> call =
-      Call::Make("list", "GET", resource, namespace_name, "", "", query, deadline);
+  absl::StatusOr<ApiCall> call =
+      ApiCall::Make("list", "GET", resource, namespace_name, "", "", query, deadline);
   CO_RETURN_IF_ERROR(call.status());
   call->request.headers.push_back(AcceptHeader(options.metadata_only, "PartialObjectMetadataList"));
-  absl::StatusOr<ObjectList> list = co_await Send(*std::move(call), &HttpApi::DecodeList);
+  absl::StatusOr<ObjectList> list = co_await Send(*std::move(call), &DecodeList);
   co_return list;
 }
 
@@ -419,11 +268,11 @@ host::Task<absl::StatusOr<json::value>> HttpApi::Create(Resource resource,
                                                         json::value object, WriteOptions options,
                                                         host::Deadline deadline) {
   const std::string query = WriteQuery(options, "");
-  absl::StatusOr<Call> call =
+  absl::StatusOr<ApiCall> call =
       options.subresource.empty()
-          ? Call::Make("create", "POST", resource, namespace_name, "", "", query, deadline)
-          : Call::MakeFor("create", "POST", resource, namespace_name, NameOf(object),
-                          options.subresource, query, deadline);
+          ? ApiCall::Make("create", "POST", resource, namespace_name, "", "", query, deadline)
+          : ApiCall::MakeFor("create", "POST", resource, namespace_name,
+                             MetadataText(object, "name"), options.subresource, query, deadline);
   if (call.ok()) call->SetBody("application/json", object);
   return SendForObject(std::move(call));
 }
@@ -433,8 +282,9 @@ host::Task<absl::StatusOr<json::value>> HttpApi::Update(Resource resource,
                                                         std::string name, json::value object,
                                                         WriteOptions options,
                                                         host::Deadline deadline) {
-  absl::StatusOr<Call> call = Call::MakeFor("update", "PUT", resource, namespace_name, name,
-                                            options.subresource, WriteQuery(options, ""), deadline);
+  absl::StatusOr<ApiCall> call =
+      ApiCall::MakeFor("update", "PUT", resource, namespace_name, name, options.subresource,
+                       WriteQuery(options, ""), deadline);
   if (call.ok()) call->SetBody("application/json", object);
   return SendForObject(std::move(call));
 }
@@ -445,9 +295,9 @@ host::Task<absl::StatusOr<json::value>> HttpApi::Patch(Resource resource,
                                                        WriteOptions options,
                                                        host::Deadline deadline) {
   const absl::string_view force = type == PatchType::kApply ? "true" : "";
-  absl::StatusOr<Call> call =
-      Call::MakeFor("patch", "PATCH", resource, namespace_name, name, options.subresource,
-                    WriteQuery(options, force), deadline);
+  absl::StatusOr<ApiCall> call =
+      ApiCall::MakeFor("patch", "PATCH", resource, namespace_name, name, options.subresource,
+                       WriteQuery(options, force), deadline);
   if (call.ok()) call->SetBody(PatchContentType(type), patch);
   return SendForObject(std::move(call));
 }
@@ -463,18 +313,17 @@ host::Task<absl::Status> HttpApi::Delete(Resource resource, std::string namespac
     preconditions["resourceVersion"] = options.resource_version;
   }
   if (!preconditions.empty()) body["preconditions"] = std::move(preconditions);
-  absl::StatusOr<Call> call =
-      Call::MakeFor("delete", "DELETE", resource, namespace_name, name, "", "", deadline);
+  absl::StatusOr<ApiCall> call =
+      ApiCall::MakeFor("delete", "DELETE", resource, namespace_name, name, "", "", deadline);
   CO_RETURN_IF_ERROR(call.status());
   call->SetBody("application/json", std::move(body));
-  absl::StatusOr<json::value> answer = co_await Send(*std::move(call), &HttpApi::DecodeValue);
+  absl::StatusOr<json::value> answer = co_await Send(*std::move(call), &DecodeValue);
   co_return answer.status();
 }
 
-absl::StatusOr<HttpApi::Call> HttpApi::MakeWatch(const Resource& resource,
-                                                 const std::string& namespace_name,
-                                                 const WatchOptions& options,
-                                                 host::Deadline stop) const {
+absl::StatusOr<ApiCall> HttpApi::MakeWatch(const Resource& resource,
+                                           const std::string& namespace_name,
+                                           const WatchOptions& options, host::Deadline stop) const {
   if (options.resource_version.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "watch ", resource.ToString(), ": resource_version: want that of a list, got \"\""));
@@ -489,8 +338,8 @@ absl::StatusOr<HttpApi::Call> HttpApi::MakeWatch(const Resource& resource,
                                          {"timeoutSeconds", absl::StrCat(seconds)},
                                          {"labelSelector", options.label_selector},
                                          {"fieldSelector", options.field_selector}});
-  ASSIGN_OR_RETURN(Call call, Call::Make("watch", "GET", resource, namespace_name, "", "", query,
-                                         host::Deadline::Never()));
+  ASSIGN_OR_RETURN(ApiCall call, ApiCall::Make("watch", "GET", resource, namespace_name, "", "",
+                                               query, host::Deadline::Never()));
   call.request.headers.push_back(AcceptHeader(options.metadata_only, "PartialObjectMetadata"));
   call.request.longest_silence = options_.watch_silence;
   call.started = clock_.SteadyNow();
@@ -501,7 +350,7 @@ host::Task<absl::Status> HttpApi::Watch(Resource resource, std::string namespace
                                         WatchOptions options,
                                         std::function<void(WatchEvent)> on_event,
                                         host::Deadline stop) {
-  absl::StatusOr<Call> call = MakeWatch(resource, namespace_name, options, stop);
+  absl::StatusOr<ApiCall> call = MakeWatch(resource, namespace_name, options, stop);
   CO_RETURN_IF_ERROR(call.status());
   HttpRequest request = std::move(call->request);
   auto stream = std::make_shared<WatchStream>(*this, *std::move(call));

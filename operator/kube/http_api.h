@@ -11,6 +11,7 @@
 #include "host/base/clock.h"
 #include "host/base/logging.h"
 #include "operator/kube/api.h"
+#include "operator/kube/api_call.h"
 #include "operator/kube/api_config.h"
 #include "operator/kube/curl_loop.h"
 
@@ -90,20 +91,14 @@ class HttpApi : public Api {
                                  host::Deadline stop) override;
 
  private:
-  struct Call;
   class WatchStream;
 
   template <typename T>
-  host::Task<T> Send(Call call,
-                     T (*decode)(const HttpApi& api, const Call& call, const HttpAnswer& answer));
-  host::Task<absl::StatusOr<boost::json::value>> SendForObject(absl::StatusOr<Call> call);
-  static absl::StatusOr<boost::json::value> DecodeValue(const HttpApi& api, const Call& call,
-                                                        const HttpAnswer& answer);
-  static absl::StatusOr<ObjectList> DecodeList(const HttpApi& api, const Call& call,
-                                               const HttpAnswer& answer);
-  void Record(const Call& call, const HttpAnswer& answer) const;
-  absl::StatusOr<Call> MakeWatch(const Resource& resource, const std::string& namespace_name,
-                                 const WatchOptions& options, host::Deadline stop) const;
+  host::Task<T> Send(ApiCall call, T (*decode)(const ApiCall& call, const HttpAnswer& answer));
+  host::Task<absl::StatusOr<boost::json::value>> SendForObject(absl::StatusOr<ApiCall> call);
+  void Record(const ApiCall& call, const HttpAnswer& answer) const;
+  absl::StatusOr<ApiCall> MakeWatch(const Resource& resource, const std::string& namespace_name,
+                                    const WatchOptions& options, host::Deadline stop) const;
   CurlLoop& LoopFor(const Resource& resource);
 
   host::Clock& clock_;
