@@ -54,10 +54,15 @@ struct Found {
   Source source;
 };
 
-// Sources in order, within a source the names in order; what is empty after trimming is not there.
-std::optional<Found> LookUp(const ParameterSpec& spec, const scaler::v1::Trigger& trigger) {
+std::vector<std::string> NamesOf(const ParameterSpec& spec) {
   std::vector<std::string> names = {spec.name};
   names.insert(names.end(), spec.aliases.begin(), spec.aliases.end());
+  return names;
+}
+
+// Sources in order, within a source the names in order; what is empty after trimming is not there.
+std::optional<Found> LookUp(const ParameterSpec& spec, const scaler::v1::Trigger& trigger) {
+  const std::vector<std::string> names = NamesOf(spec);
   for (const Source source : spec.sources) {
     const auto& map = MapOf(trigger, source);
     for (const std::string& name : names) {
@@ -68,6 +73,21 @@ std::optional<Found> LookUp(const ParameterSpec& spec, const scaler::v1::Trigger
     }
   }
   return std::nullopt;
+}
+
+// For an absent parameter whose `…FromEnv` was given: which variable gave nothing. "" otherwise.
+std::string EmptyVariable(const ParameterSpec& spec, const scaler::v1::Trigger& trigger) {
+  if (std::find(spec.sources.begin(), spec.sources.end(), Source::kEnvironment) ==
+      spec.sources.end()) {
+    return "";
+  }
+  for (const std::string& name : NamesOf(spec)) {
+    const auto it = trigger.metadata().find(name + "FromEnv");
+    if (it == trigger.metadata().end()) continue;
+    return absl::StrCat(it->first, ": ", spec.secret ? "its variable" : Quoted(it->second),
+                        " is missing or empty in the target's container");
+  }
+  return "";
 }
 
 std::string JoinSources(const std::vector<Source>& sources) {
@@ -141,7 +161,8 @@ class ParameterParser {
     } else if (spec.default_value) {
       entry.text = *spec.default_value;
     } else {
-      if (spec.required) AddMissing(spec);
+      entry.empty_variable = EmptyVariable(spec, trigger_);
+      if (spec.required) AddMissing(spec, parameters);
       return;
     }
     std::optional<Parameters::Value> value = Convert(spec.type, entry.text);
@@ -154,11 +175,10 @@ class ParameterParser {
  private:
   using Value = Parameters::Value;
 
-  void AddMissing(const ParameterSpec& spec) {
-    std::vector<std::string> names = {spec.name};
-    names.insert(names.end(), spec.aliases.begin(), spec.aliases.end());
-    violations_.Add(absl::StrJoin(names, ","),
-                    absl::StrCat("a value in ", JoinSources(spec.sources)), "nothing");
+  void AddMissing(const ParameterSpec& spec, const Parameters& parameters) {
+    violations_.Add(absl::StrJoin(NamesOf(spec), ","),
+                    absl::StrCat("a value in ", JoinSources(spec.sources)),
+                    parameters.Nothing({spec.name}));
   }
 
   static Value ZeroOf(ParameterType type) {
@@ -247,6 +267,15 @@ std::optional<Source> Parameters::SourceOf(absl::string_view name) const {
 }
 
 const std::string& Parameters::Text(absl::string_view name) const { return Find(name).text; }
+
+std::string Parameters::Nothing(std::initializer_list<absl::string_view> names) const {
+  std::vector<std::string> variables;
+  for (const absl::string_view name : names) {
+    if (!Find(name).empty_variable.empty()) variables.push_back(Find(name).empty_variable);
+  }
+  if (variables.empty()) return "nothing";
+  return absl::StrCat("nothing (", absl::StrJoin(variables, ", "), ")");
+}
 
 namespace {
 template <typename T, typename Value>

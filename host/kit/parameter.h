@@ -5,6 +5,7 @@
 #include <absl/time/time.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -85,6 +86,9 @@ class Parameters {
   const std::vector<std::string>& List(absl::string_view name) const;
   // The trimmed text as it was found, for violations of rules between parameters.
   const std::string& Text(absl::string_view name) const;
+  // "nothing", for a violation about `names` being absent; with the variable of the target's
+  // container that was to give one of them, if such was named.
+  std::string Nothing(std::initializer_list<absl::string_view> names) const;
 
  private:
   friend class ParameterParser;
@@ -94,6 +98,7 @@ class Parameters {
     std::string text;
     std::optional<Source> source;
     bool present = false;
+    std::string empty_variable;
     Value value;
   };
   const Entry& Find(absl::string_view name) const;

@@ -169,7 +169,8 @@ void ReadServer(const Parameters& parameters, Violations& violations, ServerIden
   const std::vector<std::string> addresses = Addresses(parameters, violations);
   if (violations.list().size() > before) return;
   if (addresses.empty() || addresses[0].empty()) {
-    violations.Add("address", "host:port here, or in host and port", "nothing");
+    violations.Add("address", "host:port here, or in host and port",
+                   parameters.Nothing({"address", "host", "port"}));
   } else if (!SplitAddress(addresses[0], server)) {
     violations.Add("address", "host:port", Quoted(addresses[0]));
   }

@@ -81,6 +81,22 @@ TEST(ParameterTest, AMissingOneNamesItsAliasesAndPlaces) {
       "host,hosts: want a value in metadata, authentication, environment, got nothing");
 }
 
+TEST(ParameterTest, AMissingOneNamesTheVariableThatGaveNothing) {
+  EXPECT_EQ(Parse({{.name = "host", .aliases = {"hosts"}, .required = true, .sources = {kM, kE}}},
+                  {{"hostsFromEnv", "HOSTS"}})
+                .violations,
+            "host,hosts: want a value in metadata, environment, got nothing (hostsFromEnv: "
+            "\"HOSTS\" is missing or empty in the target's container)");
+  EXPECT_EQ(Parse({{.name = "token", .required = true, .secret = true, .sources = {kE}}},
+                  {{"tokenFromEnv", "canary"}})
+                .violations,
+            "token: want a value in environment, got nothing (tokenFromEnv: its variable is missing "
+            "or empty in the target's container)");
+  EXPECT_EQ(Parse({{.name = "host", .required = true}}, {{"hostFromEnv", "HOST"}}).violations,
+            "host: want a value in metadata, got nothing")
+      << "the environment is no source of it";
+}
+
 // A8: all violations at once.
 TEST(ParameterTest, EveryViolationIsNamedAtOnce) {
   const std::vector<ParameterSpec> specs = {

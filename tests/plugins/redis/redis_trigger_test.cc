@@ -81,6 +81,13 @@ INSTANTIATE_TEST_SUITE_P(
          {},
          "",
          "address: want host:port here, or in host and port, got nothing"},
+        {"EmptyVariable",
+         {{"addressFromEnv", "REDIS"}},
+         {},
+         {},
+         "",
+         "address: want host:port here, or in host and port, got nothing (addressFromEnv: "
+         "\"REDIS\" is missing or empty in the target's container)"},
         {"FirstIsEmpty",
          {{"address", ",x:1"}},
          {},
