@@ -196,6 +196,21 @@ TEST_F(ClusterInformersTest, WhatComesOrGoesStartsAReconcile) {
   EXPECT_THAT(gone_, ElementsAre(uid));
 }
 
+// 1,000 HPAs with all their conditions are megabytes that nobody reads.
+TEST_F(ClusterInformersTest, OfAnHpaOnlyTheConditionThatIsLookedAtIsKept) {
+  cluster_.Patch(kube::HorizontalPodAutoscalers(), "keda-hpa-orders",
+                 R"({"status":{"conditions":[{"type":"AbleToScale","status":"True"},)"
+                 R"({"type":"ScalingActive","status":"False","reason":"FailedGetExternalMetric"},)"
+                 R"({"type":"ScalingLimited","status":"True"}]}})",
+                 "status");
+  loop_.Settle();
+  const auto hpa = informers_.Hpa({"ns", "keda-hpa-orders"});
+  ASSERT_NE(hpa, nullptr);
+  ASSERT_EQ(hpa->status.conditions.size(), 1u);
+  EXPECT_EQ(hpa->status.conditions[0].type, api::kScalingActive);
+  EXPECT_EQ(hpa->status.conditions[0].reason, "FailedGetExternalMetric");
+}
+
 // A CRD that somebody loosened lets anything in.
 TEST_F(ClusterInformersTest, AnObjectThatCouldNeverBeReadComesAndGoes) {
   cluster_.CreateScaledObject("broken", R"("triggers":7)");
