@@ -14,8 +14,8 @@
 namespace outrigger::tests {
 namespace {
 
-// As a KEDA user would write it.
-constexpr char kManifest[] = R"(
+// As a KEDA user would write them.
+constexpr char kDeployment[] = R"(
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: worker, namespace: main-line}
@@ -26,8 +26,9 @@ spec:
     metadata: {labels: {app: worker}}
     spec:
       containers:
-        - {name: worker, image: worker, env: [{name: REDIS_ADDRESS, value: "ADDRESS"}]}
----
+        - {name: worker, image: worker, env: [{name: REDIS_ADDRESS, value: "HOST_AND_PORT"}]}
+)";
+constexpr char kScaledObject[] = R"(
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata: {name: worker, namespace: main-line}
@@ -55,6 +56,16 @@ std::string Table(ControlPlane& plane, const std::string& kind) {
   return std::regex_replace(table, std::regex("[0-9]+m?[0-9]*s *\n"), "AGE\n");
 }
 
+// What is the user's of the workload: all but its replicas and its status.
+std::string WorkloadAsWritten(Scene& scene) {
+  std::string written;
+  for (const char* field : {".metadata.labels", ".metadata.ownerReferences", ".metadata.finalizers",
+                            ".spec.selector", ".spec.template"}) {
+    absl::StrAppend(&written, field, "=", scene.Get("deployment", "worker", field), "\n");
+  }
+  return written;
+}
+
 // Shows R26.
 void ExpectEachStepWasTimed(OperatorProcess& process) {
   const std::string metrics =
@@ -73,7 +84,9 @@ void ExpectEachStepWasTimed(OperatorProcess& process) {
 void QueueDrivesDeploymentFromZeroToFiveAndBack(ControlPlane& plane) {
   Scene scene(plane, "main-line");
   scene.StartAll();
-  scene.Apply(absl::StrReplaceAll(kManifest, {{"ADDRESS", scene.redis().address()}}));
+  scene.Apply(absl::StrReplaceAll(kDeployment, {{"HOST_AND_PORT", scene.redis().address()}}));
+  const std::string written = WorkloadAsWritten(scene);
+  scene.Apply(kScaledObject);
   scene.WaitUntil("worker", "Ready", absl::Seconds(20),
                   [&] { return scene.Condition("worker", "Ready") == "True"; });
   EXPECT_EQ(scene.Replicas("worker"), "0");
@@ -86,6 +99,14 @@ void QueueDrivesDeploymentFromZeroToFiveAndBack(ControlPlane& plane) {
   scene.WaitUntil("worker", "the HPA sees 5 replicas", absl::Seconds(20), [&] {
     return scene.Get("hpa", "keda-hpa-worker", ".status.currentReplicas") == "5";
   });
+  // The workload is as it was, its pods run what the user wrote and nothing beside it, and whoever
+  // last wrote the replicas is Kubernetes' own controller.
+  EXPECT_EQ(WorkloadAsWritten(scene), written);
+  EXPECT_EQ(scene.Get("pods", "", ".items[*].spec['initContainers','containers'][*].name"),
+            "worker worker worker worker worker");
+  EXPECT_EQ(scene.Get("deployment", "worker",
+                      ".metadata.managedFields[?(@.subresource=='scale')].manager"),
+            "kube-controller-manager");
   EXPECT_EQ(Table(plane, "so"), Golden("kubectl_get_so.txt"));
   EXPECT_EQ(Table(plane, "hpa"), Golden("kubectl_get_hpa.txt"));
 
