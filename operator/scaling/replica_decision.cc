@@ -256,9 +256,9 @@ ConditionChange JudgeReady(const api::ScaledObject& object,
   bool misconfigured = false;
   for (const TriggerFacts& trigger : triggers) {
     // One that falls back, or will, is taken care of; one that only a change can heal is not.
-    const bool waits_for_fallback =
-        FallbackConfigured(object.spec) && !trigger.misconfigured && !is_active;
-    if (!IsUnhealthy(trigger) || FallsBackNow(object.spec, trigger) || waits_for_fallback) continue;
+    const bool cared_for =
+        FallsBackNow(object.spec, trigger) || (FallbackConfigured(object.spec) && !is_active);
+    if (!IsUnhealthy(trigger) || (cared_for && !trigger.misconfigured)) continue;
     misconfigured |= trigger.misconfigured;
     broken.push_back(&trigger);
   }
@@ -279,7 +279,7 @@ Decision DecideWithoutReplicas(const absl::Status& why) {
   // What passes by itself says nothing about the ScaledObject.
   const bool passes = absl::IsUnavailable(why) || absl::IsDeadlineExceeded(why) ||
                       absl::IsResourceExhausted(why) || absl::IsAborted(why) ||
-                      absl::IsCancelled(why);
+                      absl::IsCancelled(why) || absl::IsInternal(why);
   if (!passes) decision.ready = {api::kFalse, reason::kErrorGettingCurrentReplicas, message};
   decision.outcome = absl::StrCat(message, " -> nothing done");
   decision.explanation = decision.outcome;

@@ -299,6 +299,20 @@ TEST(ReplicaDecisionTest, AMisconfiguredTriggerIsShownAtOnceAndTheOthersDecide) 
   EXPECT_EQ(busy.scale_to, 1);
 }
 
+// Only a change heals it, so the fallback must not hide what to change.
+TEST(ReplicaDecisionTest, AMisconfiguredTriggerIsShownAlsoWhileItFallsBack) {
+  api::ScaledObject object = Web();
+  object.spec.fallback = api::Fallback{.failure_threshold = 3, .replicas = 5};
+  for (const int32_t failed : {1, 3, 9}) {
+    TriggerFacts broken = Failed(failed);
+    broken.status = absl::InvalidArgumentError("parameter password: want an existing Secret");
+    broken.misconfigured = true;
+    const Decision decision = Decide(object, Inputs(5, {broken}));
+    EXPECT_EQ(Text(decision.ready), "False TriggerError") << failed;
+    EXPECT_THAT(decision.ready->message, HasSubstr("want an existing Secret"));
+  }
+}
+
 TEST(ReplicaDecisionTest, NoTriggersAtAllIsNotNoWork) {
   EXPECT_EQ(Decide(Web(), Inputs(5, {})).scale_to, std::nullopt);
 }
