@@ -232,6 +232,10 @@ host::Task<void> PollEngine::Ask(Batch& batch) {
 void PollEngine::Prepare(Batch& batch, const Begun& begun, const ResolvedObject& resolved) {
   TrackedObject* object = Current(begun.key, begun.cycle);
   if (object == nullptr) return;
+  if (resolved.generation != object->object->meta.generation) {  // edited while it was resolved
+    object->cycle = 0;
+    return SetDue(begun.key, *object, clock_.SteadyNow());
+  }
   const absl::Duration timeout =
       std::min(options_.scaler_timeout, object->object->spec.PollingInterval());
   Batch::Cycle& cycle = batch.cycles[begun.key];

@@ -338,6 +338,28 @@ TEST_F(PollEngineTest, AnAnswerToTheQuestionBeforeAChangeIsNotTakenForTheOneAfte
   EXPECT_EQ(scalers_.Polls("new"), 1) << "the change is polled as soon as the old cycle ended";
 }
 
+TEST_F(PollEngineTest, ATriggerThatChangesWhileItIsResolvedIsResolvedAnew) {
+  Start();
+  cluster_.Create(kube::Secrets(), R"({"metadata":{"name":"db"},"stringData":{"pw":"x"}})");
+  cluster_.Create(kube::TriggerAuthentications(),
+                  R"({"apiVersion":"keda.sh/v1alpha1","kind":"TriggerAuthentication",
+                      "metadata":{"name":"creds"},"spec":{"secretTargetRef":[
+                      {"parameter":"password","name":"db","key":"pw"}]}})");
+  scalers_.SetValue("old", 0);
+  scalers_.SetValue("new", 8);
+  Track("a",
+        R"({"type":"redis","metadata":{"script":"old"},"authenticationRef":{"name":"creds"}})");
+  cluster_.faults().Fail("get secrets", absl::OkStatus(), 1, absl::Seconds(2));
+  cluster_.Patch(kube::Secrets(), "db", R"({"data":{"pw":"bmV3"}})");
+  engine_.Schedule({"ns", "a"}, PollEngine::First::kAtOnce);
+  loop_.Advance(absl::Seconds(1));
+  TrackAndPoll("a", TriggerJson("new"));
+  loop_.Advance(absl::Seconds(2));
+  EXPECT_EQ(scalers_.Polls("old"), 0);
+  ASSERT_NE(HealthOf("a"), nullptr);
+  EXPECT_EQ(HealthOf("a")->value, 8) << "of the new one, and at once";
+}
+
 TEST_F(PollEngineTest, ATriggerThatIsRemovedWhileItIsAskedDoesNotStopThePolls) {
   Start();
   scalers_["slow"].delay = absl::Seconds(2);
