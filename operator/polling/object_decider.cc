@@ -134,6 +134,7 @@ host::Task<void> ObjectDecider::DecideOnce(NamespacedName key, std::string uid) 
       co_await scaler_.CurrentReplicas(object->target, TargetKey(*object->object), deadline);
   object = registry_.Find(key);
   if (object == nullptr || object->uid() != uid || !may_act_()) co_return;
+  const int64_t generation = object->object->meta.generation;
   scaling::Decision decision;
   absl::Status acted;
   if (replicas.ok()) {
@@ -147,6 +148,10 @@ host::Task<void> ObjectDecider::DecideOnce(NamespacedName key, std::string uid) 
   object = registry_.Find(key);
   if (object == nullptr || object->uid() != uid) co_return;
   if (decision.update_last_active && acted.ok()) object->last_active = clock_.WallNow();
+  if (object->object->meta.generation != generation) {  // decided on a spec that is gone
+    object->decide_again = true;
+    co_return;
+  }
   object->decided_at = clock_.WallNow();
   object->decided_replicas = replicas.ok() ? *replicas : -1;
   object->last_decision = decision;

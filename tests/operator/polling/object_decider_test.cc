@@ -489,6 +489,19 @@ TEST_F(ObjectDeciderTest, AnObjectThatGoesDuringADecisionIsLeftAlone) {
   EXPECT_EQ(registry_.size(), 0u);
 }
 
+TEST_F(ObjectDeciderTest, AFallbackThatIsRemovedDuringADecisionIsNotTold) {
+  SetUpObject(0, R"(,"fallback":{"failureThreshold":3,"replicas":4})");
+  Bad(4);
+  cluster_.faults().Fail("patch deployments.apps/scale", absl::OkStatus(), 1, absl::Seconds(5));
+  Decide(absl::Seconds(1));
+  ASSERT_EQ(cluster_.Replicas("web"), 0) << "the write is on its way";
+  cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"fallback":null}})");
+  registry_.Find(kOrders)->object = cluster_.view().ScaledObject(kOrders);
+  loop_.Advance(absl::Seconds(10));
+  EXPECT_EQ(cluster_.CountEvents("ScaledObjectFallbackActivated"), 0);
+  EXPECT_EQ(Condition(api::kFallback), "False NoFallbackFound");
+}
+
 TEST_F(ObjectDeciderTest, AnAnswerThatComesDuringADecisionIsDecidedAfterIt) {
   SetUpObject(0, R"(,"cooldownPeriod":1)");
   Good(3);
