@@ -293,6 +293,8 @@ host::Task<absl::StatusOr<Data>> TriggerResolver::ReadData(Resolution& run, bool
   absl::StatusOr<Data> data = Data();
   if (!object.ok()) {
     data = object.status();
+  } else if (!object->is_object()) {
+    data = absl::UnavailableError(absl::StrCat(reference, ": the answer is no object"));
   } else if (const boost::json::value* fields = object->get_object().if_contains("data");
              fields != nullptr && fields->is_object()) {
     for (const auto& [name, value] : fields->get_object()) {

@@ -288,6 +288,7 @@ void StatusWriter::FindPruned(const Entry& entry, const json::object& sent,
     const json::array& kept_list = kept->get_array();
     const json::array& given_list = given->get_array();
     for (size_t i = 0; i < std::min(kept_list.size(), given_list.size()); ++i) {
+      if (!kept_list[i].is_object()) continue;
       for (const auto& [key, value] : given_list[i].get_object()) {
         if (!kept_list[i].get_object().contains(key))
           found.insert(absl::StrCat(kConditionPrefix, std::string(key)));
