@@ -22,6 +22,7 @@ host::Task<absl::Status> HpaKeeper::Apply(ObjectPtr object, api::HorizontalPodAu
   const auto found = p_.view.Hpa(key);
   const host::SteadyTime start = p_.clock.SteadyNow();
   absl::Status status;
+  if (found != nullptr) CO_RETURN_IF_ERROR(CheckOwner(wanted, *found));
   if (found == nullptr) {
     status = co_await Create(std::move(wanted), deadline);
   } else if (const std::optional<std::string> difference = scaling::HpaDifference(wanted, *found)) {
@@ -31,8 +32,28 @@ host::Task<absl::Status> HpaKeeper::Apply(ObjectPtr object, api::HorizontalPodAu
     co_return co_await DeleteOld(std::move(object), deadline);
   }
   p_.metrics.Step(runtime::LoopStep::kWrite, p_.clock.SteadyNow() - start);
+  // Deleted while we looked: the next pass makes it anew.
+  if (absl::IsNotFound(status)) status = absl::AbortedError(status.message());
   if (!status.ok()) co_return host::Annotate(status, "HorizontalPodAutoscaler ", key.ToString());
   co_return co_await DeleteOld(std::move(object), deadline);
+}
+
+absl::Status HpaKeeper::CheckOwner(const api::HorizontalPodAutoscaler& wanted,
+                                   const api::HorizontalPodAutoscaler& found) const {
+  const api::OwnerReference* ours = api::ControllerOf(wanted.meta);
+  const api::OwnerReference* owner = api::ControllerOf(found.meta);
+  if (owner == nullptr || ours == nullptr || owner->kind != api::kScaledObjectKind ||
+      owner->uid == ours->uid) {
+    return absl::OkStatus();
+  }
+  const NamespacedName other{found.meta.namespace_name, owner->name};
+  const auto living = p_.view.ScaledObject(other);
+  if (living == nullptr || living->meta.uid != owner->uid || living->HpaName() != found.meta.name) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "spec.advanced.horizontalPodAutoscalerConfig.name: want an HPA of its own, got \"",
+      found.meta.name, "\", which is that of ScaledObject ", other.ToString()));
 }
 
 host::Task<absl::Status> HpaKeeper::Create(api::HorizontalPodAutoscaler wanted,
@@ -76,6 +97,7 @@ host::Task<absl::Status> HpaKeeper::UpdateLive(api::HorizontalPodAutoscaler want
     if (!live.ok()) co_return live.status();
     absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
     if (!found.ok()) co_return found.status();
+    CO_RETURN_IF_ERROR(CheckOwner(wanted, *found));
     if (!scaling::HpaDifference(wanted, *found)) co_return absl::OkStatus();
     runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
     absl::StatusOr<json::value> updated = co_await p_.api.Update(

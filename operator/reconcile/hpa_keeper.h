@@ -43,6 +43,10 @@ class HpaKeeper {
                                  host::Deadline deadline);
 
  private:
+  // FAILED_PRECONDITION: it is that of another ScaledObject, and two would take it from each other
+  // without end. Anybody else's is taken over.
+  absl::Status CheckOwner(const api::HorizontalPodAutoscaler& wanted,
+                          const api::HorizontalPodAutoscaler& found) const;
   host::Task<absl::Status> Create(api::HorizontalPodAutoscaler wanted, host::Deadline deadline);
   host::Task<absl::Status> Update(api::HorizontalPodAutoscaler wanted,
                                   std::shared_ptr<const api::HorizontalPodAutoscaler> found,

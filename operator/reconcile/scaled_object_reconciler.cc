@@ -89,11 +89,29 @@ bool IsTransient(const absl::Status& status) {
   }
 }
 
+// A fault of the API server itself, or of a webhook of it: nothing that an object can be blamed
+// for.
+bool IsServerFault(const absl::Status& status) {
+  const std::optional<kube::ApiError> error = kube::GetApiError(status);
+  return error && error->http_code >= 500;
+}
+
 bool NeedsAChange(const TrackedObject& tracked) {
   return std::any_of(
       tracked.triggers.begin(), tracked.triggers.end(), [](const TrackedTrigger& trigger) {
         return !trigger.refused.ok() || absl::IsInvalidArgument(trigger.resolved.error);
       });
+}
+
+// Of an object that is not polled any more: a failure that nobody can take back would stop the
+// reads of its HPA, or keep it at its fallback, for ever.
+void ForgetVerdict(api::ScaledObjectStatus& status, absl::Time now, int64_t generation) {
+  status.health.clear();
+  status.triggers_activity.clear();
+  if (api::StatusOf(status.conditions, api::kFallback) == api::kTrue) {
+    api::SetCondition(status.conditions, api::kFallback, api::kFalse, api::reason::kNoFallbackFound,
+                      "The triggers are not polled", now, generation);
+  }
 }
 
 }  // namespace
@@ -111,6 +129,7 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Reconcile(NamespacedN
     if (refused_because_ != may_write.message())
       p_.log.Warning("nothing is written", {{"why", may_write.message()}});
     refused_because_ = std::string(may_write.message());
+    ForgetAll(key);            // else we would put back what its new master writes into its status
     co_return Result::Done();  // whoever owns the answer queues the objects again when it changes
   }
   refused_because_.clear();
@@ -134,7 +153,8 @@ std::optional<ScaledObjectReconciler::Refusal> ScaledObjectReconciler::Admit(
   if (const std::optional<std::string> field = api::UnsupportedField(object)) {
     return Refusal{
         api::reason::kNotSupported,
-        absl::StrCat(*field, ": not supported yet; the HPA and the replicas are left as they are")};
+        absl::StrCat(*field, ": not supported yet; the HPA and the replicas are left as they are"),
+        /*stops=*/true};
   }
   const std::vector<api::Violation> violations = api::ValidateScaledObject(object);
   if (violations.empty()) return std::nullopt;
@@ -182,7 +202,7 @@ TrackedObject ScaledObjectReconciler::MakeTracked(
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::RefuseTarget(ObjectPtr object,
                                                                         absl::Status why,
                                                                         host::Deadline deadline) {
-  if (IsTransient(why)) co_return why;
+  if (IsTransient(why) || IsServerFault(why)) co_return why;
   const bool missing = absl::IsFailedPrecondition(why);
   const bool waits = missing || !api::ResolveTarget(object->spec.scale_target_ref).ok();
   Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(why.message())};
@@ -212,9 +232,11 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
     co_return Result::Done();
 
   const absl::Status applied = co_await ReconcileHpa(object, next, deadline);
-  next.ready_is_reconcilers = !applied.ok() && !IsTransient(applied);
+  // Who waits for its first HPA wants to know why.
+  const bool passes = IsTransient(applied) || (IsServerFault(applied) && IsReady(key));
+  next.ready_is_reconcilers = !applied.ok() && !passes;
   const bool needs_a_change = NeedsAChange(next);
-  WriteFacts(next, target.replicas, applied);
+  WriteFacts(next, target.replicas, applied, passes);
   Track(std::move(next));
   const host::SteadyTime status_start = p_.clock.SteadyNow();
   CO_RETURN_IF_ERROR(co_await p_.status.Flush(key, deadline));
@@ -241,7 +263,7 @@ host::Task<absl::Status> ScaledObjectReconciler::ReconcileHpa(ObjectPtr object,
 }
 
 void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t replicas,
-                                        const absl::Status& hpa) {
+                                        const absl::Status& hpa, bool passes) {
   const api::ScaledObject& object = *tracked.object;
   const absl::Time now = p_.clock.WallNow();
   const int64_t generation = object.meta.generation;
@@ -278,7 +300,7 @@ void ScaledObjectReconciler::WriteFacts(const TrackedObject& tracked, int32_t re
       const scaling::ConditionChange ready = scaling::JudgeReady(judged, facts, active);
       api::SetCondition(status.conditions, api::kReady, ready.status, ready.reason, ready.message,
                         now, generation);
-    } else if (!IsTransient(hpa)) {
+    } else if (!passes) {
       const char* reason =
           IsQuotaRefusal(hpa) ? api::reason::kQuotaExceeded : api::reason::kScaledObjectCheckFailed;
       api::SetCondition(status.conditions, api::kReady, api::kFalse, reason, hpa.message(), now,
@@ -385,9 +407,15 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Refuse(ObjectPtr obje
                                                                   absl::Status result,
                                                                   host::Deadline deadline) {
   const NamespacedName key = object->Key();
-  Untrack(key);
+  if (refusal.stops) {
+    Untrack(key);
+    p_.health.Forget(object->meta.uid);
+  } else if (TrackedObject* running = p_.registry.Find(key)) {
+    running->ready_is_reconcilers = true;
+  }
   const absl::Time now = p_.clock.WallNow();
   p_.status.Update(key, [&](api::ScaledObjectStatus& status) {
+    if (refusal.stops) ForgetVerdict(status, now, object->meta.generation);
     const api::Condition* found = api::FindCondition(status.conditions, api::kReady);
     const std::optional<api::Condition> before =
         found == nullptr ? std::nullopt : std::make_optional(*found);
@@ -425,6 +453,11 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Finalize(ObjectPtr ob
                    "ScaledObject was deleted; its HPA goes with it, its target keeps its replicas");
   p_.events.Forget(object->meta.uid);
   co_return Result::Done();
+}
+
+bool ScaledObjectReconciler::IsReady(const NamespacedName& key) const {
+  const api::ScaledObjectStatus* wanted = p_.status.Wanted(key);
+  return wanted != nullptr && api::StatusOf(wanted->conditions, api::kReady) == api::kTrue;
 }
 
 void ScaledObjectReconciler::Untrack(const NamespacedName& key) {

@@ -93,10 +93,12 @@ class ScaledObjectReconciler {
   void SetSpreadUntil(host::SteadyTime until) { spread_until_ = until; }
 
  private:
-  // Why a pass ends without HPA and polls.
+  // Why a pass ends without looking at the triggers and the HPA. An object that ran until then runs
+  // on as its last accepted spec says, its HPA does too, unless `stops`.
   struct Refusal {
     std::string reason;
     std::string message;
+    bool stops = false;
   };
   using ObjectPtr = std::shared_ptr<const api::ScaledObject>;
 
@@ -112,10 +114,13 @@ class ScaledObjectReconciler {
   host::Task<absl::StatusOr<runtime::Result>> Finalize(ObjectPtr object, host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> Refuse(ObjectPtr object, Refusal refusal,
                                                      absl::Status result, host::Deadline deadline);
+  bool IsReady(const api::NamespacedName& key) const;
   polling::TrackedObject MakeTracked(ObjectPtr object, const polling::ResolvedObject& resolved,
                                      const api::GroupVersionKindResource& target) const;
   void Track(polling::TrackedObject next);
-  void WriteFacts(const polling::TrackedObject& tracked, int32_t replicas, const absl::Status& hpa);
+  // `hpa`: what came of it, to be told in Ready unless it `passes`.
+  void WriteFacts(const polling::TrackedObject& tracked, int32_t replicas, const absl::Status& hpa,
+                  bool passes);
   void AnnounceReady(const api::ScaledObject& object, const api::Condition* before,
                      const api::Condition* after);
   void Untrack(const api::NamespacedName& key);

@@ -24,6 +24,13 @@ host::Task<absl::StatusOr<TargetFinder::Target>> TargetFinder::Find(
   const std::string found = absl::StrCat(api::ScaleTargetKindText(gvkr), " ", key.ToString());
   const absl::StatusOr<boost::json::value> exists =
       co_await api_.GetMetadata(polling::ResourceOf(gvkr), key.namespace_name, key.name, deadline);
+  if (exists.ok() && IsWatched(object->spec.scale_target_ref)) {
+    co_return absl::UnavailableError(
+        absl::StrCat("spec.scaleTargetRef: ", found, " is not in the cache yet"));
+  }
+  if (!exists.ok() && !absl::IsNotFound(exists.status())) {
+    co_return host::Annotate(exists.status(), "spec.scaleTargetRef: ", found);
+  }
   if (exists.ok()) {
     co_return absl::FailedPreconditionError(
         absl::StrCat("spec.scaleTargetRef: want a target with a scale subresource, got ", found));

@@ -228,7 +228,18 @@ TEST_F(LeaderTermTest, LosingTheRightToWriteStopsAllWrites) {
   scalers_.SetValue("redis", 0);
   term_->Enqueue({"ns", "orders"});
   loop_.Advance(absl::Minutes(20));
+  // Its new master writes what is its own now.
+  cluster_.Patch(kube::ScaledObjects(), "orders",
+                 R"({"status":{"health":{"s0-queue":{"numberOfFailures":2,"status":"Failing"}}}})",
+                 "status");
+  term_->Adopt(cluster_.view().ScaledObject({"ns", "orders"}));
+  loop_.Advance(absl::Minutes(20));
   EXPECT_THAT(cluster_.faults().Writes(), testing::IsEmpty());
+  // And goes.
+  may_write_ = absl::OkStatus();
+  term_->Enqueue({"ns", "orders"});
+  loop_.Advance(absl::Minutes(20));
+  EXPECT_EQ(cluster_.Replicas("web"), 0);
 }
 
 }  // namespace
