@@ -111,6 +111,8 @@ void OperatorCore::StartLeading() {
 
 host::Task<void> OperatorCore::RunTerm(std::shared_ptr<LeaderTerm> term) {
   co_await term->Run();
+  // Nobody polls here any more, so a failure would never be forgiven: reads ask for themselves.
+  health_.Clear();
   term_running_ = false;
   term_ended_.NotifyAll();
 }
