@@ -31,13 +31,6 @@ bool IsLoopback(const std::string& host) {
   return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-// gRPC would start without the files and then fail every handshake in silence.
-absl::Status CheckReadable(absl::string_view flag, const std::string& path) {
-  if (access(path.c_str(), R_OK) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": cannot read ", path, ": ", std::strerror(errno)));
-}
-
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
@@ -69,11 +62,6 @@ absl::Status CheckListenAddress(absl::string_view address, const TlsFiles& tls) 
   if (!tls.empty() && !tls.complete()) {
     return absl::InvalidArgumentError(
         "--tls-cert-file, --tls-key-file and --tls-client-ca-file: want all three or none");
-  }
-  if (tls.complete()) {
-    RETURN_IF_ERROR(CheckReadable("--tls-cert-file", tls.certificate));
-    RETURN_IF_ERROR(CheckReadable("--tls-key-file", tls.key));
-    RETURN_IF_ERROR(CheckReadable("--tls-client-ca-file", tls.client_ca));
   }
   const size_t colon = address.rfind(':');
   uint32_t port = 0;

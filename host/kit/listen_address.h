@@ -6,21 +6,13 @@
 
 #include <string>
 
+#include "host/kit/tls_files.h"
+
 namespace outrigger::host::kit {
-
-// Files of a server's mutual TLS, PEM. Re-read when they change.
-struct TlsFiles {
-  std::string certificate;
-  std::string key;
-  std::string client_ca;  // a client must show a certificate of this CA
-
-  bool empty() const { return certificate.empty() && key.empty() && client_ca.empty(); }
-  bool complete() const { return !certificate.empty() && !key.empty() && !client_ca.empty(); }
-};
 
 // Whether a server may listen on `address` (host:port). Without mutual TLS only loopback addresses
 // are allowed, so that a scaler's secrets never cross a network in the clear. INVALID_ARGUMENT
-// names the flag, what was wanted and what came; also for a TLS file that cannot be read.
+// names the flag, what was wanted and what came.
 absl::Status CheckListenAddress(absl::string_view address, const TlsFiles& tls);
 
 // Makes room for a Unix socket at `path`: removes a socket file that nobody answers on.

@@ -244,6 +244,7 @@ class PluginServer::Implementation {
     }
     if (!options.listen_address.empty()) {
       RETURN_IF_ERROR(CheckListenAddress(options.listen_address, options.tls));
+      if (options.tls.complete()) RETURN_IF_ERROR(CheckTlsFiles(options.tls));
       builder.AddListeningPort(options.listen_address, Credentials(options.tls), &tcp_port);
     }
     Limit(options, builder);

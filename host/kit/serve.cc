@@ -118,6 +118,9 @@ class IoThread {
 absl::Status Serve(PluginOptions& options, Flags& flags, Clock& clock) {
   ASSIGN_OR_RETURN(std::shared_ptr<LogSink> sink, MakeStderrSink(flags.log));
   const Logger logger = Logger(std::move(sink)).With({{"plugin", options.name}});
+  if (flags.max_concurrent_calls < 1) {
+    return absl::InvalidArgumentError("--max-concurrent-calls: want a number > 0, got 0");
+  }
   if (flags.server.socket_path.empty() && flags.server.listen_address.empty()) {
     return absl::InvalidArgumentError("want --listen-socket PATH, --listen HOST:PORT or both");
   }

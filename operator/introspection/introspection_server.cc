@@ -2,6 +2,7 @@
 #include "operator/introspection/introspection_server.h"
 
 #include <absl/container/flat_hash_set.h>
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/strip.h>
 #include <arpa/inet.h>
@@ -45,7 +46,9 @@ absl::Status CheckAddress(const IntrospectionServer::Options& options) {
         "gRPC port: want certificate, key and client CA, or none of them");
   }
   const size_t colon = options.listen_address.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
+  uint32_t number = 0;  // gRPC would take 65537 for 1
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(options.listen_address.substr(colon + 1), &number) || number > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("gRPC port: want host:port, got \"", options.listen_address, "\""));
   }

@@ -151,6 +151,10 @@ TEST(PluginFlagsTest, WhatCannotBeServedEndsWithOneLineThatSaysWhy) {
       {{}, "want --listen-socket PATH, --listen HOST:PORT or both"},
       {{"--listen", "0.0.0.0:0"}, "--listen: want a loopback address, or mutual TLS"},
       {{"--listen-socket", file}, "something else than a socket stands at"},
+      {{"--listen", "127.0.0.1:0", "--max-concurrent-calls", "0"}, "want a number > 0, got 0"},
+      {{"--listen", "127.0.0.1:0", "--tls-cert-file", file, "--tls-key-file", file,
+        "--tls-client-ca-file", file},
+       "--tls-cert-file: want a certificate chain (PEM)"},
       {{"--listen", "127.0.0.1:0", "--log-level", "loud"}, "--log-level: want debug, info"},
   };
   for (const auto& [flags, wanted] : rows) {

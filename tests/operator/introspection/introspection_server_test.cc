@@ -218,6 +218,8 @@ INSTANTIATE_TEST_SUITE_P(
          "gRPC port: want a loopback address, or mutual TLS, got \"0.0.0.0:0\" without TLS"},
         {"AllAddressesOfV6", "[::]:0", absl::StatusCode::kInvalidArgument, "without TLS"},
         {"NoHost", ":9666", absl::StatusCode::kInvalidArgument, "want host:port, got \":9666\""},
+        {"PortTooHigh", "127.0.0.1:99999", absl::StatusCode::kInvalidArgument,
+         "want host:port, got \"127.0.0.1:99999\""},
         {"NoPort", "127.0.0.1", absl::StatusCode::kInvalidArgument, "want host:port"},
     }),
     [](const testing::TestParamInfo<Address>& info) { return std::string(info.param.name); });
