@@ -7,6 +7,8 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <utility>
 
@@ -15,7 +17,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kDeepest = 100;  // an alias may stand for what it is in
+constexpr int kDeepest = 100;        // an alias may stand for what it is in
+constexpr int kMostNodes = 100'000;  // ten aliases of ten aliases of … are many
 
 bool IsOneOf(const std::string& text, std::initializer_list<const char*> words) {
   for (const char* word : words) {
@@ -38,6 +41,13 @@ json::value ScalarToJson(const YAML::Node& node) {
   return json::value(text);
 }
 
+// JSON, and so every object of the API server, is UTF-8.
+bool IsUtf8(const std::string& text) {
+  boost::system::error_code error;
+  json::parse(json::serialize(json::value(text)), error);
+  return !error;
+}
+
 class Converter {
  public:
   YamlDocument Convert(const YAML::Node& root) && {
@@ -47,12 +57,24 @@ class Converter {
 
  private:
   json::value ToJson(const YAML::Node& node, const std::string& path, int depth) {
+    if (++nodes_ > kMostNodes) {
+      if (nodes_ == kMostNodes + 1) {
+        Fault(path, absl::StrCat("want at most ", kMostNodes,
+                                 " values with what aliases stand for, "
+                                 "got more"));
+      }
+      return nullptr;
+    }
     document_.lines.try_emplace(path, node.Mark().line + 1);
     if (depth > kDeepest) {
       Fault(path, absl::StrCat("want at most ", kDeepest, " levels, got more"));
       return nullptr;
     }
     if (node.IsMap()) return MapToJson(node, path, depth);
+    if (node.IsScalar() && !IsUtf8(node.Scalar())) {
+      Fault(path, "want text in UTF-8, got other bytes");
+      return "";  // text still, so that nothing else is said of it
+    }
     if (!node.IsSequence()) return node.IsScalar() ? ScalarToJson(node) : json::value(nullptr);
     json::array array;
     for (size_t i = 0; i < node.size(); ++i) {
@@ -69,6 +91,10 @@ class Converter {
       const std::string member = path.empty() ? key : absl::StrCat(path, ".", key);
       if (!entry.first.IsScalar()) {
         Fault(path, "want a word as key, got a map or a list");
+        continue;
+      }
+      if (!IsUtf8(key)) {
+        Fault(path, "want a key in UTF-8, got other bytes");
         continue;
       }
       if (object.contains(key)) {
@@ -96,6 +122,7 @@ class Converter {
   }
 
   YamlDocument document_;
+  int nodes_ = 0;
 };
 
 }  // namespace

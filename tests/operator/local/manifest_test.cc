@@ -14,6 +14,7 @@
 namespace outrigger::controller::local {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -89,6 +90,30 @@ TEST_F(ManifestTest, PlainWordsAreWhatTheyLookLikeAndQuotedOnesText) {
   EXPECT_THAT(boost::json::serialize((*more)[0].object),
               HasSubstr(R"("extra":{"n":5,"f":1.5E0,"t":true,"q":"5","z":null,"i":"infinity",)"
                         R"("s":"7","b":"5\n","m":{"y":3,"x":1}})"));
+}
+
+// Ten lines that stand for 10^10 values.
+TEST_F(ManifestTest, AliasesOfAliasesEndWithAnErrorInsteadOfTheMemory) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    std::string list;
+    for (int k = 0; k < 10; ++k) absl::StrAppend(&list, k == 0 ? "*a" : ", *a", i - 1);
+    absl::StrAppend(&text, "a", i, ": &a", i, " [", list, "]\n");
+  }
+  EXPECT_THAT(FaultsOf(Load(text).status()),
+              Contains(HasSubstr("want at most 100000 values with what aliases stand for")));
+}
+
+TEST_F(ManifestTest, TextThatIsNoUtf8IsNamed) {
+  const absl::Status status =
+      Load(
+          "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  town: \"K\xf6ln\"\n"
+          "  \"\xe9\": x\n")
+          .status();
+  EXPECT_THAT(
+      FaultsOf(status),
+      ElementsAre("a.yaml, document 1, line 5: data.town: want text in UTF-8, got other bytes",
+                  "a.yaml, document 1, line 4: data: want a key in UTF-8, got other bytes"));
 }
 
 TEST_F(ManifestTest, EveryFaultOfEveryFileIsToldAtOnce) {
