@@ -4,6 +4,7 @@
 #include <grpc/support/log.h>
 #include <signal.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "operator/ctl/explain.h"
 #include "operator/ctl/local_command.h"
 #include "operator/ctl/remote.h"
+#include "operator/ctl/table.h"
 
 namespace outrigger::controller::ctl {
 namespace {
@@ -46,7 +48,8 @@ struct Runner {
 int Fail(const absl::Status& status, int exit_code) {
   const std::string message(status.message());
   for (const absl::string_view line : absl::StrSplit(message, '\n')) {
-    std::fprintf(stderr, "outriggerctl: %s\n", std::string(line).c_str());
+    // A name in a manifest moves no cursor and ends no line.
+    std::fprintf(stderr, "outriggerctl: %s\n", FitColumns(std::string(line), INT32_MAX).c_str());
   }
   return exit_code;
 }

@@ -78,7 +78,7 @@ class LineScreen : public Screen {
     out_.Write(absl::StrCat(watch_.Stamp(title.text), "\n"));
   }
   void AddStep(const std::string& line) override {
-    out_.Write(absl::StrCat(watch_.Stamp(line), "\n"));
+    out_.Write(absl::StrCat(FitColumns(watch_.Stamp(line), INT32_MAX), "\n"));
   }
   void Show(const local::LocalState&) override {}
 
@@ -98,7 +98,7 @@ class TableScreen : public Screen {
   }
 
   void AddStep(const std::string& line) override {
-    steps_.push_back(watch_.Stamp(line));
+    steps_.push_back(FitColumns(watch_.Stamp(line), INT32_MAX));
     if (steps_.size() > kKeptSteps) steps_.pop_front();
     if (watch_.Seconds() - drawn_at_seconds_ >= kBetweenDraws) Draw();  // else the next Show() does
   }
