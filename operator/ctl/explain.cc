@@ -52,16 +52,26 @@ std::string Input(const pb::TriggerState& trigger, absl::Time now) {
     absl::StrAppend(&text, "; the last answer failed: ", trigger.error());
   if (trigger.failed_cycles() > 0) {
     absl::StrAppend(&text, "; ", trigger.failed_cycles(), " failed polls in a row");
+    if (trigger.fallback_threshold() > 0 && !trigger.has_fallback_replicas()) {
+      absl::StrAppend(&text, ", falls back at ", trigger.fallback_threshold());
+    }
   }
   return text;
 }
 
-// What the HPA's rule makes of a trigger's value; nothing if there is no value or no target.
+// What the HPA's rule makes of a trigger's value, or its fallback asks for; nothing if there is no
+// value or no target.
 struct Wish {
   std::string formula;
   double replicas = 0;
 };
 std::optional<Wish> WishOf(const pb::TriggerState& trigger, int32_t current_replicas) {
+  if (trigger.has_fallback_replicas()) {
+    return Wish{.formula = absl::StrCat(NameOf(trigger), " falls back to ",
+                                        trigger.fallback_replicas(), " replicas, since ",
+                                        trigger.fallback_threshold(), " polls in a row failed"),
+                .replicas = static_cast<double>(trigger.fallback_replicas())};
+  }
   if (!trigger.has_value() || !trigger.has_target() || trigger.target() <= 0) return std::nullopt;
   const bool per_replica = trigger.metric_type() != "Value";
   const double factor = per_replica ? 1 : current_replicas;

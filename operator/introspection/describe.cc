@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/base/status.h"
+#include "operator/scaling/fallback.h"
 #include "operator/scaling/metric_name.h"
 
 namespace outrigger::controller::introspection {
@@ -48,6 +49,14 @@ void FillRecord(const host::HealthRecord& record, pb::TriggerState& state) {
   if (!record.status.ok()) state.set_error(host::Describe(record.status));
 }
 
+void FillFallback(const api::ScaledObjectSpec& spec, const host::HealthRecord* record,
+                  pb::TriggerState& state) {
+  if (!scaling::FallbackConfigured(spec)) return;
+  state.set_fallback_threshold(scaling::FallbackThreshold(*spec.fallback));
+  if (record != nullptr && !record->status.ok() && scaling::FallsBack(spec, record->failed_cycles))
+    state.set_fallback_replicas(spec.fallback->replicas);
+}
+
 void FillSpec(const polling::TrackedTrigger& trigger, const std::string& metric,
               pb::TriggerState& state) {
   for (const scaling::MetricSpec& spec : trigger.specs) {
@@ -79,6 +88,7 @@ void DescribeTrigger(const ObjectSources& sources, const polling::TrackedObject&
     state.set_plugin(sources.scalers.PluginFor(resolved.type).value_or(""));
     FillSpec(trigger, key.metric, state);
     if (const host::HealthRecord* record = sources.health.Find(key)) FillRecord(*record, state);
+    FillFallback(object.object->spec, sources.health.Find(key), state);
     // What keeps it from being asked at all says more than its last answer.
     if (!resolved.error.ok()) state.set_error(host::Describe(resolved.error));
     if (!trigger.refused.ok()) state.set_error(host::Describe(trigger.refused));

@@ -61,6 +61,24 @@ TEST(ExplainTest, AFailedTriggerSaysHowAndWhatWasKnownLast) {
                               "a row\n"));
 }
 
+TEST(ExplainTest, ATriggerThatFallsBackAsksForItsFallback) {
+  pb::ListObjectsResponse response = Orders();
+  pb::TriggerState& trigger = *response.mutable_objects(0)->mutable_triggers(0);
+  trigger.set_error("UNAVAILABLE: connection refused");
+  trigger.set_failed_cycles(2);
+  trigger.set_fallback_threshold(3);
+  EXPECT_THAT(ExplainObjects(response, kNow),
+              HasSubstr("; 2 failed polls in a row, falls back at 3\n"));
+  trigger.set_failed_cycles(5);
+  trigger.set_fallback_replicas(7);
+  const std::string text = ExplainObjects(response, kNow);
+  EXPECT_THAT(text, HasSubstr("; 5 failed polls in a row\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  formula:   s0-redis-orders falls back to 7 replicas, since 3 polls "
+                        "in a row failed\n"));
+  EXPECT_THAT(text, HasSubstr("so while it is active the HPA is asked for 7\n"));
+}
+
 TEST(ExplainTest, AValueTargetCountsTheReplicasAndMaxLimits) {
   pb::ListObjectsResponse response = Orders();
   response.mutable_objects(0)->mutable_triggers(0)->set_metric_type("Value");

@@ -115,6 +115,25 @@ TEST_F(DescribeTest, ATriggerTellsValueFailuresAndPlugin) {
   EXPECT_EQ(state.error(), "UNAVAILABLE: connection refused");
 }
 
+TEST_F(DescribeTest, ATriggerTellsWhenItFallsBack) {
+  scalers_.Connect("redis-plugin", {"redis"});
+  polling::TrackedObject& object = Track("shop", "orders");
+  auto spec = std::make_shared<api::ScaledObject>(*object.object);
+  spec->spec.fallback = api::Fallback{.failure_threshold = 2, .replicas = 7};
+  object.object = spec;
+  object.triggers.push_back(Trigger(0, "redis", {{.name = "redis-orders", .target = 5}}));
+  const host::HealthKey key = object.HealthKeyOf(object.triggers[0], "redis-orders");
+  for (const bool falls_back : {false, true}) {
+    health_.RecordFailure(key, absl::UnavailableError("down"), /*ends_cycle=*/true);
+    const pb::TriggerState state = Describe().objects(0).triggers(0);
+    EXPECT_EQ(state.fallback_threshold(), 2);
+    EXPECT_EQ(state.has_fallback_replicas(), falls_back);
+    if (falls_back) EXPECT_EQ(state.fallback_replicas(), 7);
+  }
+  health_.RecordSuccess(key, 1, true);
+  EXPECT_FALSE(Describe().objects(0).triggers(0).has_fallback_replicas());
+}
+
 TEST_F(DescribeTest, ATriggerThatNeverAnsweredHasNoValue) {
   polling::TrackedObject& object = Track("shop", "orders");
   object.triggers.push_back(Trigger(0, "redis", {}));
