@@ -31,6 +31,8 @@ struct ObjectView {
   // The operator's last decision; empty before the first.
   std::string explanation;  // inputs, limits, rule and result, in one line
   std::string outcome;      // its end: rule and result
+  // The one that last changed the replicas; the last may be another already. Empty: none has.
+  std::string scaled_because;
   // The HPA's last step; empty before the first.
   std::string hpa_message;  // "New size: 5; reason: external metric s0-redis-orders above target"
   std::optional<int32_t> hpa_replicas;  // what it set

@@ -97,6 +97,7 @@ void StateReader::ReadDecision(const polling::TrackedObject& tracked, ObjectView
   }
   view.explanation = tracked.last_decision.explanation;
   view.outcome = tracked.last_decision.outcome;
+  view.scaled_because = tracked.scaled_because;
 }
 
 TriggerView StateReader::ReadTrigger(const polling::TrackedObject& tracked,

@@ -19,8 +19,8 @@ std::string Recognise(const ObjectView& object) {
 std::string Reason(const ObjectView& object, int32_t before) {
   const bool by_hpa = before > 0 && object.replicas > 0 && object.hpa_replicas == object.replicas;
   if (by_hpa) return absl::StrCat("HPA: ", object.hpa_message);
-  return absl::StrCat("operator: ",
-                      object.explanation.empty() ? "no decision yet" : object.explanation);
+  if (!object.scaled_because.empty()) return absl::StrCat("operator: ", object.scaled_because);
+  return "operator: no decision yet";
 }
 
 }  // namespace

@@ -147,6 +147,7 @@ host::Task<void> ObjectDecider::DecideOnce(NamespacedName key, std::string uid) 
   }
   object = registry_.Find(key);
   if (object == nullptr || object->uid() != uid) co_return;
+  if (decision.scale_to && acted.ok()) object->scaled_because = decision.explanation;
   if (decision.update_last_active && acted.ok()) object->last_active = clock_.WallNow();
   if (object->object->meta.generation != generation) {  // decided on a spec that is gone
     object->decide_again = true;

@@ -43,6 +43,7 @@ struct TrackedObject {
   // word, not the polls'.
   bool ready_is_reconcilers = false;
   scaling::Decision last_decision;
+  std::string scaled_because;  // explanation of the last one that changed the replicas
   std::optional<absl::Time> decided_at;
   int32_t decided_replicas = 0;
 

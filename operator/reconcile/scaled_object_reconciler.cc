@@ -357,6 +357,7 @@ void ScaledObjectReconciler::Track(TrackedObject next) {
     next.agreement = before->agreement;
     next.last_active = before->last_active;
     next.last_decision = before->last_decision;
+    next.scaled_because = before->scaled_because;
     next.decided_at = before->decided_at;
     next.decided_replicas = before->decided_replicas;
     next.due = before->due;

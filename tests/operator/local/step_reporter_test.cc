@@ -36,6 +36,8 @@ TEST_F(StepReporterTest, AStepFromZeroIsTheOperators) {
   object().hpa_replicas = 1;
   object().hpa_message = "New size: 1; reason: All metrics below target";
   Decide("a=30", "active at 0: activate -> scale to 1");
+  object().scaled_because = object().explanation;
+  Decide("a=31", "active: min to max is the HPA's work -> stay at 1");  // soon after
   EXPECT_THAT(Look(), ElementsAre("default/worker: 0 -> 1 replicas  (operator: a=30; active at 0: "
                                   "activate -> scale to 1)"));
 }
@@ -56,7 +58,8 @@ TEST_F(StepReporterTest, AStepOfAnotherSizeThanTheHpasIsTheOperators) {
   object().hpa_message = "New size: 2";
   Look();
   object().replicas = 4;
-  Decide("a failed", "falling back without an HPA: raise to fallback.replicas -> scale to 4");
+  object().scaled_because =
+      "a failed; falling back without an HPA: raise to fallback.replicas -> scale to 4";
   EXPECT_THAT(Look(), ElementsAre(testing::HasSubstr("2 -> 4 replicas  (operator: a failed")));
 }
 
