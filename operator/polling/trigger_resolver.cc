@@ -38,8 +38,8 @@ std::set<std::string> KnownKeys(const scaler::v1::TriggerType& schema) {
 }
 
 absl::Status NoPlugin(const std::string& type) {
-  absl::Status status = absl::UnavailableError(
-      absl::StrCat("no plugin serves trigger type \"", type, "\" (yet); see --plugin-dir"));
+  absl::Status status =
+      absl::UnavailableError(absl::StrCat("no plugin serves trigger type \"", type, "\" (yet)"));
   host::MarkPluginUnreachable(status);
   return status;
 }
