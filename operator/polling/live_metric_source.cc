@@ -51,11 +51,27 @@ void KeepCountable(const api::HpaMetricTarget* target, int32_t max_replicas,
 
 }  // namespace
 
+// By the spec that is polled, or a read would ask another question than the poll whose answer it
+// shares.
+std::shared_ptr<const api::ScaledObject> LiveMetricSource::FindObject(
+    const api::NamespacedName& key) const {
+  std::shared_ptr<const api::ScaledObject> object = view_.ScaledObject(key);
+  if (object == nullptr || !running_) return object;
+  const std::shared_ptr<const api::ScaledObject> running = running_(key);
+  if (running == nullptr || running->meta.uid != object->meta.uid ||
+      running->meta.generation == object->meta.generation) {
+    return object;
+  }
+  auto merged = std::make_shared<api::ScaledObject>(*running);
+  merged->status = object->status;
+  return merged;
+}
+
 absl::StatusOr<LiveMetricSource::Known> LiveMetricSource::Find(const MetricRead& read) const {
   if (!view_.Synced()) return NotSyncedError();
   const api::NamespacedName key{read.namespace_name, read.scaled_object};
   Known known;
-  known.object = view_.ScaledObject(key);
+  known.object = FindObject(key);
   if (known.object == nullptr)
     return NoSuchMetricError(absl::StrCat("ScaledObject ", key.ToString(), ": not found"));
   const std::optional<scaling::IndexedMetricName> parsed =

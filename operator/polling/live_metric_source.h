@@ -38,6 +38,10 @@ class LiveMetricSource : public MetricSource {
   // Told of a good live answer for a whole trigger: as good as a poll, if we lead.
   using OnAnswer = std::function<void(const api::NamespacedName& key, uint32_t trigger_index,
                                       const host::MetricsAnswer& answer, absl::Duration took)>;
+  // The object as polls run it, of an older generation when an edit was refused; nullptr where
+  // nobody polls it.
+  using Running =
+      std::function<std::shared_ptr<const api::ScaledObject>(const api::NamespacedName& key)>;
 
   LiveMetricSource(host::Clock& clock, const ClusterView& view, TriggerResolver& resolver,
                    host::ScalerService& scalers, host::HealthCache& health, TargetScaler& scaler,
@@ -51,6 +55,7 @@ class LiveMetricSource : public MetricSource {
         options_(options) {}
 
   void SetOnAnswer(OnAnswer on_answer) { on_answer_ = std::move(on_answer); }
+  void SetRunning(Running running) { running_ = std::move(running); }
   host::Task<absl::StatusOr<std::vector<MetricReading>>> Read(MetricRead read,
                                                               host::Deadline deadline) override;
 
@@ -65,6 +70,7 @@ class LiveMetricSource : public MetricSource {
     const api::HpaMetricTarget* target = nullptr;  // into `hpa`
   };
 
+  std::shared_ptr<const api::ScaledObject> FindObject(const api::NamespacedName& key) const;
   absl::StatusOr<Known> Find(const MetricRead& read) const;
   bool FallsBack(const Known& known) const;
   // OK, or that the leader published the metric as unhealthy and nothing better is known here.
@@ -88,6 +94,7 @@ class LiveMetricSource : public MetricSource {
   TargetScaler& scaler_;
   const Options options_;
   OnAnswer on_answer_;
+  Running running_;
 };
 
 }  // namespace outrigger::controller::polling

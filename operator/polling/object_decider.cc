@@ -129,12 +129,16 @@ host::Task<void> ObjectDecider::Decide(NamespacedName key) {
 host::Task<void> ObjectDecider::DecideOnce(NamespacedName key, std::string uid) {
   const host::SteadyTime start = clock_.SteadyNow();
   TrackedObject* object = registry_.Find(key);
+  const int64_t generation = object->object->meta.generation;
   const host::Deadline deadline = host::Deadline::After(clock_, options_.act_timeout);
   const absl::StatusOr<int32_t> replicas =
       co_await scaler_.CurrentReplicas(object->target, TargetKey(*object->object), deadline);
   object = registry_.Find(key);
   if (object == nullptr || object->uid() != uid || !may_act_()) co_return;
-  const int64_t generation = object->object->meta.generation;
+  if (object->object->meta.generation != generation) {  // of another target, perhaps
+    object->decide_again = true;
+    co_return;
+  }
   scaling::Decision decision;
   absl::Status acted;
   if (replicas.ok()) {
@@ -143,7 +147,8 @@ host::Task<void> ObjectDecider::DecideOnce(NamespacedName key, std::string uid) 
     metrics_.Step(runtime::LoopStep::kDecide, clock_.SteadyNow() - start);
     if (decision.scale_to) acted = co_await Act(key, uid, decision, std::move(inputs));
   } else {
-    decision = scaling::DecideWithoutReplicas(replicas.status());
+    const bool again = object->decided_at.has_value() && object->decided_replicas < 0;
+    decision = scaling::DecideWithoutReplicas(replicas.status(), again);
   }
   object = registry_.Find(key);
   if (object == nullptr || object->uid() != uid) co_return;

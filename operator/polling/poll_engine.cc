@@ -234,6 +234,7 @@ void PollEngine::Prepare(Batch& batch, const Begun& begun, const ResolvedObject&
   if (object == nullptr) return;
   if (resolved.generation != object->object->meta.generation) {  // edited while it was resolved
     object->cycle = 0;
+    object->poll_again = false;
     return SetDue(begun.key, *object, clock_.SteadyNow());
   }
   const absl::Duration timeout =

@@ -20,7 +20,7 @@ using api::NamespacedName;
 using Data = std::map<std::string, std::string>;
 
 constexpr absl::string_view kFromEnv = "FromEnv";
-constexpr char kGeneration[] = "ScaledObject";
+constexpr char kObject[] = "ScaledObject";
 constexpr char kWorkload[] = "Workload";
 
 scaler::v1::MetricType WireMetricType(const std::string& text) {
@@ -69,9 +69,9 @@ std::string TriggerResolver::ConfigMapReference(const NamespacedName& key) {
 std::string TriggerResolver::VersionOf(const std::string& reference,
                                        const NamespacedName& key) const {
   const std::vector<std::string> parts = absl::StrSplit(reference, '/');
-  if (parts[0] == kGeneration) {
+  if (parts[0] == kObject) {
     const auto current = view_.ScaledObject(key);
-    return current == nullptr ? "" : absl::StrCat(current->meta.uid, "/", current->meta.generation);
+    return current == nullptr ? "" : current->meta.uid;
   }
   if (parts[0] == kWorkload) {
     const auto workload = view_.Workload(parts[1], {parts[2], parts[3]});
@@ -113,7 +113,7 @@ host::Task<std::shared_ptr<const ResolvedObject>> TriggerResolver::Resolve(
   result->generation = object->meta.generation;
   result->triggers.resize(object->spec.triggers.size());
   Resolution run{.object = object, .result = result, .deadline = deadline};
-  result->versions[kGeneration] = absl::StrCat(object->meta.uid, "/", object->meta.generation);
+  result->versions[kObject] = object->meta.uid;
   for (uint32_t i = 0; i < object->spec.triggers.size(); ++i) co_await ResolveTrigger(run, i);
   // Versions were taken before each read: a change that came in between shows as a difference at
   // the next look. An object that went meanwhile leaves nothing behind.

@@ -48,10 +48,12 @@ absl::Status HpaKeeper::CheckOwner(const api::HorizontalPodAutoscaler& wanted,
   }
   const NamespacedName other{found.meta.namespace_name, owner->name};
   const auto living = p_.view.ScaledObject(other);
-  if (living == nullptr || living->meta.uid != owner->uid || living->HpaName() != found.meta.name) {
+  if (living == nullptr || living->meta.uid != owner->uid) return absl::OkStatus();
+  // Of an edit that was refused only the status tells by which HPA the object runs.
+  if (living->HpaName() != found.meta.name && living->status.hpa_name != found.meta.name) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
+  return absl::AlreadyExistsError(absl::StrCat(
       "spec.advanced.horizontalPodAutoscalerConfig.name: want an HPA of its own, got \"",
       found.meta.name, "\", which is that of ScaledObject ", other.ToString()));
 }

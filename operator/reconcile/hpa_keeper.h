@@ -37,13 +37,14 @@ class HpaKeeper {
   HpaKeeper(Parts parts, int conflict_retries)
       : p_(std::move(parts)), conflict_retries_(conflict_retries) {}
 
-  // OK: the API server holds it, and the one of an earlier name is gone. Else the first error,
-  // which names the HPA; the next Apply() goes on from there.
+  // OK: the API server holds it, and the one of an earlier name is gone. ALREADY_EXISTS: the name
+  // belongs to another ScaledObject. Else the first error, which names the HPA; the next Apply()
+  // goes on from there.
   host::Task<absl::Status> Apply(ObjectPtr object, api::HorizontalPodAutoscaler wanted,
                                  host::Deadline deadline);
 
  private:
-  // FAILED_PRECONDITION: it is that of another ScaledObject, and two would take it from each other
+  // ALREADY_EXISTS: it is that of another ScaledObject, and two would take it from each other
   // without end. Anybody else's is taken over.
   absl::Status CheckOwner(const api::HorizontalPodAutoscaler& wanted,
                           const api::HorizontalPodAutoscaler& found) const;

@@ -40,6 +40,11 @@ OperatorCore::OperatorCore(Parts parts, Options options)
                              const host::MetricsAnswer& answer, absl::Duration took) {
     if (term_ != nullptr) term_->AnsweredLive(key, trigger_index, answer, took);
   });
+  source_.SetRunning([this](const api::NamespacedName& key) {
+    const polling::TrackedObject* tracked =
+        term_ == nullptr ? nullptr : term_->registry().Find(key);
+    return tracked == nullptr ? nullptr : tracked->object;
+  });
   p_.scalers.SetChangeListener(
       [this](const std::vector<std::string>& types) { OnPluginChange(types); });
 }

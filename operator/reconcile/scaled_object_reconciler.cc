@@ -202,14 +202,14 @@ TrackedObject ScaledObjectReconciler::MakeTracked(
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::RefuseTarget(ObjectPtr object,
                                                                         absl::Status why,
                                                                         host::Deadline deadline) {
-  if (IsTransient(why) || IsServerFault(why)) co_return why;
+  if (IsTransient(why) || (IsServerFault(why) && Works(*object))) co_return why;
   const bool missing = absl::IsFailedPrecondition(why);
   const bool waits = missing || !api::ResolveTarget(object->spec.scale_target_ref).ok();
   Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(why.message())};
   absl::StatusOr<Result> refused =
       co_await Refuse(object, std::move(refusal), waits ? absl::OkStatus() : why, deadline);
   if (missing && refused.ok() && !TargetFinder::IsWatched(object->spec.scale_target_ref)) {
-    co_return Result::After(options_.unwatched_target_retry);
+    co_return Result::After(options_.refused_retry);
   }
   co_return refused;
 }
@@ -232,8 +232,19 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
     co_return Result::Done();
 
   const absl::Status applied = co_await ReconcileHpa(object, next, deadline);
-  // Who waits for its first HPA wants to know why.
-  const bool passes = IsTransient(applied) || (IsServerFault(applied) && IsReady(key));
+  // Who waits for an HPA, or for an edit to reach it, wants to know why it does not.
+  const bool passes = IsTransient(applied) || (IsServerFault(applied) && Works(*object));
+  // Without an HPA of the new spec the old one runs on, and so do the polls of the old spec.
+  const TrackedObject* running = p_.registry.Find(key);
+  const bool is_edit =
+      running != nullptr && running->object->meta.generation != object->meta.generation;
+  if (absl::IsAlreadyExists(applied) || (is_edit && absl::IsFailedPrecondition(applied))) {
+    Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(applied.message())};
+    absl::StatusOr<Result> refused =
+        co_await Refuse(std::move(object), std::move(refusal), absl::OkStatus(), deadline);
+    if (refused.ok()) co_return Result::After(options_.refused_retry);
+    co_return refused;
+  }
   next.ready_is_reconcilers = !applied.ok() && !passes;
   const bool needs_a_change = NeedsAChange(next);
   WriteFacts(next, target.replicas, applied, passes);
@@ -408,15 +419,16 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Refuse(ObjectPtr obje
                                                                   absl::Status result,
                                                                   host::Deadline deadline) {
   const NamespacedName key = object->Key();
-  if (refusal.stops) {
-    Untrack(key);
-    p_.health.Forget(object->meta.uid);
-  } else if (TrackedObject* running = p_.registry.Find(key)) {
+  if (refusal.stops) Untrack(key);
+  TrackedObject* running = p_.registry.Find(key);
+  if (running != nullptr) {
     running->ready_is_reconcilers = true;
+  } else {
+    p_.health.Forget(object->meta.uid);
   }
   const absl::Time now = p_.clock.WallNow();
   p_.status.Update(key, [&](api::ScaledObjectStatus& status) {
-    if (refusal.stops) ForgetVerdict(status, now, object->meta.generation);
+    if (running == nullptr) ForgetVerdict(status, now, object->meta.generation);
     const api::Condition* found = api::FindCondition(status.conditions, api::kReady);
     const std::optional<api::Condition> before =
         found == nullptr ? std::nullopt : std::make_optional(*found);
@@ -456,9 +468,10 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Finalize(ObjectPtr ob
   co_return Result::Done();
 }
 
-bool ScaledObjectReconciler::IsReady(const NamespacedName& key) const {
-  const api::ScaledObjectStatus* wanted = p_.status.Wanted(key);
-  return wanted != nullptr && api::StatusOf(wanted->conditions, api::kReady) == api::kTrue;
+bool ScaledObjectReconciler::Works(const api::ScaledObject& object) const {
+  const api::ScaledObjectStatus* wanted = p_.status.Wanted(object.Key());
+  return wanted != nullptr && !wanted->hpa_name.empty() &&
+         wanted->observed_generation == object.meta.generation;
 }
 
 void ScaledObjectReconciler::Untrack(const NamespacedName& key) {

@@ -46,8 +46,10 @@ class ScaledObjectReconciler {
     // Where nothing else would bring the object back: its plugin has room again, or gives the spec
     // that it could not give. Both are normally told by an event.
     absl::Duration no_room_retry = absl::Seconds(1);
-    // A target of a kind that is not watched is looked for this often while it is not there.
-    absl::Duration unwatched_target_retry = absl::Seconds(30);
+    // An object that is refused for something else that may change without an event for it is tried
+    // this often: a target of a kind that is not watched, an HPA's name that another object has,
+    // what the triggers of an edit refer to.
+    absl::Duration refused_retry = absl::Seconds(30);
     absl::Duration unknown_spec_retry = absl::Seconds(10);
     int hpa_conflict_retries = 5;
   };
@@ -114,7 +116,8 @@ class ScaledObjectReconciler {
   host::Task<absl::StatusOr<runtime::Result>> Finalize(ObjectPtr object, host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> Refuse(ObjectPtr object, Refusal refusal,
                                                      absl::Status result, host::Deadline deadline);
-  bool IsReady(const api::NamespacedName& key) const;
+  // Its HPA is what its spec says, as far as we know.
+  bool Works(const api::ScaledObject& object) const;
   polling::TrackedObject MakeTracked(ObjectPtr object, const polling::ResolvedObject& resolved,
                                      const api::GroupVersionKindResource& target) const;
   void Track(polling::TrackedObject next);

@@ -271,7 +271,7 @@ ConditionChange JudgeReady(const api::ScaledObject& object,
   return {api::kFalse, reason::kTriggerError, message};
 }
 
-Decision DecideWithoutReplicas(const absl::Status& why) {
+Decision DecideWithoutReplicas(const absl::Status& why, bool again) {
   Decision decision;
   const std::string message = absl::StrCat(
       "Could not read the replicas of the scale target: ", absl::StatusCodeToString(why.code()),
@@ -279,7 +279,7 @@ Decision DecideWithoutReplicas(const absl::Status& why) {
   // What passes by itself says nothing about the ScaledObject.
   const bool passes = absl::IsUnavailable(why) || absl::IsDeadlineExceeded(why) ||
                       absl::IsResourceExhausted(why) || absl::IsAborted(why) ||
-                      absl::IsCancelled(why) || absl::IsInternal(why);
+                      absl::IsCancelled(why) || (absl::IsInternal(why) && !again);
   if (!passes) decision.ready = {api::kFalse, reason::kErrorGettingCurrentReplicas, message};
   decision.outcome = absl::StrCat(message, " -> nothing done");
   decision.explanation = decision.outcome;

@@ -90,8 +90,9 @@ Decision Decide(const api::ScaledObject& object, const DecisionInputs& inputs);
 ConditionChange JudgeReady(const api::ScaledObject& object,
                            const std::vector<TriggerFacts>& triggers, bool is_active);
 
-// The decision when the target's replica count could not be read: Ready=False, nothing else.
-Decision DecideWithoutReplicas(const absl::Status& why);
+// The decision when the target's replica count could not be read: nothing but Ready=False, and not
+// that if it passes by itself. `again`: it could not the time before either.
+Decision DecideWithoutReplicas(const absl::Status& why, bool again);
 
 // True when at least kUnhealthyFailures cycles in a row failed, or only a change can heal it.
 bool IsUnhealthy(const TriggerFacts& trigger);

@@ -358,6 +358,7 @@ TEST_F(PollEngineTest, ATriggerThatChangesWhileItIsResolvedIsResolvedAnew) {
   EXPECT_EQ(scalers_.Polls("old"), 0);
   ASSERT_NE(HealthOf("a"), nullptr);
   EXPECT_EQ(HealthOf("a")->value, 8) << "of the new one, and at once";
+  EXPECT_EQ(scalers_.Polls("new"), 1);
 }
 
 TEST_F(PollEngineTest, ATriggerThatIsRemovedWhileItIsAskedDoesNotStopThePolls) {

@@ -309,6 +309,18 @@ TEST_F(TriggerResolverTest, CachedAnswersOnlyWhatNeedsNoCall) {
   EXPECT_EQ(resolver_.Cached(*object), nullptr);
 }
 
+// As one does whose edit was refused (docs/adr/0015).
+TEST_F(TriggerResolverTest, AnOlderSpecThatRunsOnIsResolvedOnce) {
+  CreateSecret("db", "pw", "x");
+  CreateAuthentication("creds", kPasswordFromSecret);
+  CreateObject(kWithAuthentication);
+  const auto running = cluster_.view().ScaledObject({"ns", "orders"});
+  cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"minReplicaCount":3}})");
+  const auto resolved = loop_.Run(resolver_.Resolve(running, host::Deadline::Never()));
+  EXPECT_EQ(resolver_.Cached(*running), resolved);
+  EXPECT_EQ(resolver_.Cached(*cluster_.view().ScaledObject({"ns", "orders"})), nullptr);
+}
+
 // Case B083.
 TEST_F(TriggerResolverTest, KeepsNothingOfAnObjectThatIsGone) {
   CreateSecret("db", "pw", "x");

@@ -153,12 +153,24 @@ absl::Status WebhookFails() {
 TEST_F(HpaKeeperTest, AFaultOfTheApiServerIsNotAWorkingObjects) {
   CreateOrders();
   ReconcileUntilSettled();
-  cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"maxReplicaCount":9}})");
+  cluster_.Patch(kube::HorizontalPodAutoscalers(), "keda-hpa-orders",
+                 R"({"spec":{"maxReplicas":50}})");
   cluster_.faults().Fail("update " + std::string(kHpas), WebhookFails());
   EXPECT_EQ(Reconcile().status().code(), absl::StatusCode::kInternal);
   loop_.Advance(absl::Seconds(2));
   EXPECT_EQ(Condition(api::kReady), "True ScaledObjectReady");
   EXPECT_EQ(cluster_.CountEvents("ScaledObjectCheckFailed"), 0);
+}
+
+TEST_F(HpaKeeperTest, AnEditThatDoesNotReachTheHpaIsTold) {
+  CreateOrders();
+  ReconcileUntilSettled();
+  cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"maxReplicaCount":9}})");
+  cluster_.faults().Fail("update " + std::string(kHpas), WebhookFails());
+  (void)Reconcile();
+  loop_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Condition(api::kReady), "False ScaledObjectCheckFailed");
+  EXPECT_THAT(ReadyMessage(), HasSubstr("failed calling webhook"));
 }
 
 TEST_F(HpaKeeperTest, WhoeverWaitsForAFirstHpaIsToldOfTheFault) {

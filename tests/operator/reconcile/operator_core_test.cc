@@ -80,5 +80,21 @@ TEST_F(OperatorCoreTest, AReplicaThatLostTheLeadAnswersByWhatTheNextOnePublishes
   EXPECT_EQ((*readings)[0].value, 7);
 }
 
+// The edit is refused for its limits, and asks another question too.
+TEST_F(OperatorCoreTest, ReadsGoByTheSpecThatRuns) {
+  core_.StartLeading();
+  loop_.Advance(absl::Seconds(5));
+  scalers_.SetValue("other", 99);
+  cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"minReplicaCount":9,
+      "maxReplicaCount":3,"triggers":[{"type":"redis","metadata":{"script":"other"}}]}})");
+  loop_.Advance(absl::Seconds(20));
+  ASSERT_EQ(cluster_.Condition("orders", api::kReady), "False ScaledObjectCheckFailed");
+  const auto readings = Read();
+  ASSERT_TRUE(readings.ok()) << readings.status();
+  ASSERT_EQ(readings->size(), 1u);
+  EXPECT_EQ((*readings)[0].value, 10);
+  EXPECT_EQ(scalers_.Polls("other"), 0);
+}
+
 }  // namespace
 }  // namespace outrigger::controller::reconcile

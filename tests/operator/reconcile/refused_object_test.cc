@@ -101,6 +101,32 @@ TEST_F(RefusalTest, ARefusedEditDoesNotStopARunningObject) {
   EXPECT_EQ(At(Hpa(), "/spec/minReplicas"), "2");
 }
 
+TEST_F(RefusalTest, NeitherDoesOneThatItsPluginRefuses) {
+  scalers_.SetValue("redis", 0);
+  CreateOrders("", 0);
+  StartPolls();
+  ReconcileUntilSettled();
+  scaler::v1::Violation violation;
+  violation.set_field("listLength");
+  violation.set_wanted("an integer");
+  violation.set_got("\"many\"");
+  scalers_["other"].violations = {violation};
+  cluster_.Patch(kube::ScaledObjects(), "orders",
+                 R"({"spec":{"triggers":[{"type":"redis","metadata":{"script":"other"}}]}})");
+  const absl::StatusOr<runtime::Result> refused = Reconcile();
+  ASSERT_TRUE(refused.ok()) << refused.status();
+  EXPECT_TRUE(refused->requeue_after.has_value());
+  scalers_.SetValue("redis", 10);
+  loop_.Advance(absl::Minutes(1));
+  EXPECT_EQ(cluster_.Replicas("web"), 1);
+  EXPECT_EQ(Condition(api::kReady), "False ScaledObjectCheckFailed");
+  EXPECT_THAT(ReadyMessage(), HasSubstr("listLength: want an integer, got \"many\""));
+  scalers_["other"].violations.clear();
+  scalers_.SetValue("other", 10);
+  ReconcileUntilSettled();
+  EXPECT_EQ(Condition(api::kReady), "True ScaledObjectReady");
+}
+
 // After a restart nobody knows the last good spec.
 TEST_F(RefusalTest, ARefusedObjectThatNeverRanHereIsNotScaled) {
   CreateOrders(R"(,"minReplicaCount":9,"maxReplicaCount":3)", 0);
@@ -128,6 +154,22 @@ TEST_F(RefusalTest, NoVerdictStaysOfAnObjectThatIsNotPolledAnyMore) {
   EXPECT_EQ(
       health_.FailedCycles({.uid = cluster_.ScaledObject("orders").meta.uid, .metric = "queue"}),
       0);
+}
+
+TEST_F(RefusalTest, NeitherDoesThatOfALeaderBefore) {
+  CreateOrders(R"(,"fallback":{"failureThreshold":3,"replicas":4})");
+  StartPolls();
+  ReconcileUntilSettled();
+  scalers_.SetError("redis", absl::UnavailableError("down"));
+  loop_.Advance(absl::Minutes(3));
+  ASSERT_EQ(Condition(api::kFallback), "True FallbackExists");
+  cluster_.Patch(kube::ScaledObjects(), "orders", kMinAboveMax);
+  ForgetAsANewOperator();
+  (void)Reconcile();
+  loop_.Advance(absl::Seconds(5));
+  EXPECT_EQ(Condition(api::kReady), "False ScaledObjectCheckFailed");
+  EXPECT_EQ(Condition(api::kFallback), "False NoFallbackFound");
+  EXPECT_THAT(Status().health, IsEmpty());
 }
 
 }  // namespace

@@ -416,7 +416,8 @@ TEST(ReplicaDecisionTest, SaysWhy) {
 }
 
 TEST(ReplicaDecisionTest, WithoutReplicasNothingIsDone) {
-  const Decision decision = DecideWithoutReplicas(absl::PermissionDeniedError("get deployments"));
+  const Decision decision =
+      DecideWithoutReplicas(absl::PermissionDeniedError("get deployments"), false);
   EXPECT_EQ(Text(decision.ready), "False ErrorGettingCurrentReplicas");
   EXPECT_THAT(decision.ready->message, HasSubstr("PERMISSION_DENIED: get deployments"));
   EXPECT_EQ(Text(decision.active), "keeps");
@@ -427,12 +428,16 @@ TEST(ReplicaDecisionTest, WithoutReplicasNothingIsDone) {
 TEST(ReplicaDecisionTest, WithoutReplicasForAMomentReadyIsLeftAsItIs) {
   for (const absl::Status& why :
        {absl::UnavailableError("refused"), absl::DeadlineExceededError("no answer"),
-        absl::ResourceExhaustedError("too many requests")}) {
-    const Decision decision = DecideWithoutReplicas(why);
+        absl::ResourceExhaustedError("too many requests"),
+        absl::InternalError("etcdserver: leader changed")}) {
+    const Decision decision = DecideWithoutReplicas(why, /*again=*/false);
     EXPECT_EQ(decision.ready, std::nullopt) << why;
     EXPECT_EQ(decision.scale_to, std::nullopt);
     EXPECT_THAT(decision.outcome, HasSubstr("nothing done"));
   }
+  // A webhook that stays down is not for a moment.
+  EXPECT_EQ(Text(DecideWithoutReplicas(absl::InternalError("webhook"), /*again=*/true).ready),
+            "False ErrorGettingCurrentReplicas");
 }
 
 }  // namespace
