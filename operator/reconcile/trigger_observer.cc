@@ -48,6 +48,18 @@ Known KnownAnswer(const TrackedObject* before, const TrackedTrigger& trigger, si
   return then->fingerprint() == now->fingerprint() ? Known::kSame : Known::kOther;
 }
 
+// Whether the HPA that is there was made of this spec, as far as its status tells: seen is not
+// taken.
+bool HpaIsOfThisSpec(const api::ScaledObject& object) {
+  const int64_t observed = object.status.observed_generation;
+  if (observed == 0) return true;
+  const api::Condition* ready = api::FindCondition(object.status.conditions, api::kReady);
+  const bool refused = ready != nullptr && ready->status == api::kFalse &&
+                       (ready->reason == api::reason::kScaledObjectCheckFailed ||
+                        ready->reason == api::reason::kQuotaExceeded);
+  return observed == object.meta.generation && !refused;
+}
+
 }  // namespace
 
 std::vector<std::string> TriggerObserver::PluginsOf(const TrackedObject& object) const {
@@ -84,9 +96,7 @@ void TriggerObserver::Leave(const std::string& plugin) {
 // the operator what the HPA holds of it, unless the HPA is of an older spec.
 void TriggerObserver::TakeLastGoodSpecs(TrackedObject& object, const TrackedObject* before,
                                         const api::HorizontalPodAutoscaler* hpa) const {
-  const int64_t observed = object.object->status.observed_generation;
-  const bool hpa_is_of_this_spec =
-      before == nullptr && (observed == 0 || observed == object.object->meta.generation);
+  const bool hpa_is_of_this_spec = before == nullptr && HpaIsOfThisSpec(*object.object);
   for (size_t i = 0; i < object.triggers.size(); ++i) {
     TrackedTrigger& trigger = object.triggers[i];
     const bool same =

@@ -358,6 +358,23 @@ TEST_F(ReconcilerTest, ATransientErrorOfTheApiServerIsTriedAgainAndReadyStays) {
   EXPECT_EQ(At(Hpa(), "/spec/maxReplicas"), "9");
 }
 
+TEST_F(ReconcilerTest, TheHpaOfBeforeARefusedEditIsNotTakenForItAfterARestart) {
+  CreateOrders();
+  ReconcileUntilSettled();
+  const std::string version = At(Hpa(), "/metadata/resourceVersion");
+  scaler::v1::Violation violation;
+  violation.set_field("listLength");
+  scalers_["other"].violations = {violation};
+  cluster_.Patch(kube::ScaledObjects(), "orders",
+                 R"({"spec":{"maxReplicaCount":9,
+                     "triggers":[{"type":"redis","metadata":{"script":"other"}}]}})");
+  ReconcileUntilSettled();
+  ASSERT_EQ(Condition(api::kReady), "False ScaledObjectCheckFailed");
+  ForgetAsANewOperator();
+  ReconcileUntilSettled();
+  EXPECT_EQ(At(Hpa(), "/metadata/resourceVersion"), version);
+}
+
 // Shows R19.
 TEST_F(ReconcilerTest, AMissingRightIsSaidInReady) {
   CreateOrders();
