@@ -39,6 +39,7 @@ struct TrackedObject {
   // changes only.
   std::optional<absl::Time> last_active;
   std::optional<scaling::HpaAgreement> agreement;
+  int64_t hpa_generation = 0;  // that the HPA is of; 0: none is known
   // The reconcile failed after the object became pollable (a quota refused its HPA): Ready is its
   // word, not the polls'.
   bool ready_is_reconcilers = false;

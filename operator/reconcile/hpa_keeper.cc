@@ -16,13 +16,22 @@ namespace outrigger::controller::reconcile {
 using api::NamespacedName;
 namespace json = boost::json;
 
+namespace {
+
+// Of the ScaledObject that an HPA is built for.
+std::string UidOf(const api::HorizontalPodAutoscaler& wanted) {
+  const api::OwnerReference* owner = api::ControllerOf(wanted.meta);
+  return owner == nullptr ? "" : owner->uid;
+}
+
+}  // namespace
+
 host::Task<absl::Status> HpaKeeper::Apply(ObjectPtr object, api::HorizontalPodAutoscaler wanted,
                                           host::Deadline deadline) {
   const NamespacedName key = wanted.Key();
   const auto found = p_.view.Hpa(key);
   const host::SteadyTime start = p_.clock.SteadyNow();
   absl::Status status;
-  if (found != nullptr) CO_RETURN_IF_ERROR(CheckOwner(wanted, *found));
   if (found == nullptr) {
     status = co_await Create(std::move(wanted), deadline);
   } else if (const std::optional<std::string> difference = scaling::HpaDifference(wanted, *found)) {
@@ -38,20 +47,21 @@ host::Task<absl::Status> HpaKeeper::Apply(ObjectPtr object, api::HorizontalPodAu
   co_return co_await DeleteOld(std::move(object), deadline);
 }
 
-absl::Status HpaKeeper::CheckOwner(const api::HorizontalPodAutoscaler& wanted,
+absl::Status HpaKeeper::CheckName(const api::ScaledObject& object) const {
+  const auto found = p_.view.Hpa({object.meta.namespace_name, object.HpaName()});
+  return found == nullptr ? absl::OkStatus() : CheckOwner(object.meta.uid, *found);
+}
+
+absl::Status HpaKeeper::CheckOwner(const std::string& uid,
                                    const api::HorizontalPodAutoscaler& found) const {
-  const api::OwnerReference* ours = api::ControllerOf(wanted.meta);
   const api::OwnerReference* owner = api::ControllerOf(found.meta);
-  if (owner == nullptr || ours == nullptr || owner->kind != api::kScaledObjectKind ||
-      owner->uid == ours->uid) {
+  if (owner == nullptr || owner->kind != api::kScaledObjectKind || owner->uid == uid) {
     return absl::OkStatus();
   }
   const NamespacedName other{found.meta.namespace_name, owner->name};
   const auto living = p_.view.ScaledObject(other);
-  if (living == nullptr || living->meta.uid != owner->uid) return absl::OkStatus();
-  // Of an edit that was refused only the status tells by which HPA the object runs.
-  if (living->HpaName() != found.meta.name && living->status.hpa_name != found.meta.name) {
-    return absl::OkStatus();
+  if (living == nullptr || living->meta.uid != owner->uid || living->HpaName() != found.meta.name) {
+    return absl::OkStatus();  // gone, or about to leave it
   }
   return absl::AlreadyExistsError(absl::StrCat(
       "spec.advanced.horizontalPodAutoscalerConfig.name: want an HPA of its own, got \"",
@@ -99,7 +109,7 @@ host::Task<absl::Status> HpaKeeper::UpdateLive(api::HorizontalPodAutoscaler want
     if (!live.ok()) co_return live.status();
     absl::StatusOr<api::HorizontalPodAutoscaler> found = api::ParseHpa(*live);
     if (!found.ok()) co_return found.status();
-    CO_RETURN_IF_ERROR(CheckOwner(wanted, *found));
+    CO_RETURN_IF_ERROR(CheckOwner(UidOf(wanted), *found));
     if (!scaling::HpaDifference(wanted, *found)) co_return absl::OkStatus();
     runtime::WriteGate::Permit permit = co_await p_.gate.Acquire(runtime::WriteLane::kHpa);
     absl::StatusOr<json::value> updated = co_await p_.api.Update(

@@ -37,17 +37,17 @@ class HpaKeeper {
   HpaKeeper(Parts parts, int conflict_retries)
       : p_(std::move(parts)), conflict_retries_(conflict_retries) {}
 
-  // OK: the API server holds it, and the one of an earlier name is gone. ALREADY_EXISTS: the name
-  // belongs to another ScaledObject. Else the first error, which names the HPA; the next Apply()
-  // goes on from there.
+  // ALREADY_EXISTS: the name of its HPA is that of another ScaledObject's, and two would take it
+  // from each other without end. Anybody else's HPA is taken over.
+  absl::Status CheckName(const api::ScaledObject& object) const;
+
+  // OK: the API server holds it, and the one of an earlier name is gone. ALREADY_EXISTS: as
+  // CheckName(). Else the first error, which names the HPA; the next Apply() goes on from there.
   host::Task<absl::Status> Apply(ObjectPtr object, api::HorizontalPodAutoscaler wanted,
                                  host::Deadline deadline);
 
  private:
-  // ALREADY_EXISTS: it is that of another ScaledObject, and two would take it from each other
-  // without end. Anybody else's is taken over.
-  absl::Status CheckOwner(const api::HorizontalPodAutoscaler& wanted,
-                          const api::HorizontalPodAutoscaler& found) const;
+  absl::Status CheckOwner(const std::string& uid, const api::HorizontalPodAutoscaler& found) const;
   host::Task<absl::Status> Create(api::HorizontalPodAutoscaler wanted, host::Deadline deadline);
   host::Task<absl::Status> Update(api::HorizontalPodAutoscaler wanted,
                                   std::shared_ptr<const api::HorizontalPodAutoscaler> found,

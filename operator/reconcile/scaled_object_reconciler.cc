@@ -202,7 +202,7 @@ TrackedObject ScaledObjectReconciler::MakeTracked(
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::RefuseTarget(ObjectPtr object,
                                                                         absl::Status why,
                                                                         host::Deadline deadline) {
-  if (IsTransient(why) || (IsServerFault(why) && Works(*object))) co_return why;
+  if (IsTransient(why) || (IsServerFault(why) && HpaIsOf(*object))) co_return why;
   const bool missing = absl::IsFailedPrecondition(why);
   const bool waits = missing || !api::ResolveTarget(object->spec.scale_target_ref).ok();
   Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(why.message())};
@@ -217,6 +217,14 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::RefuseTarget(ObjectPt
 host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
     ObjectPtr object, TargetFinder::Target target, host::Deadline deadline) {
   const NamespacedName key = object->Key();
+  const absl::Status name_is_free = hpas_.CheckName(*object);
+  if (!name_is_free.ok()) {
+    Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(name_is_free.message())};
+    absl::StatusOr<Result> refused =
+        co_await Refuse(std::move(object), std::move(refusal), absl::OkStatus(), deadline);
+    if (refused.ok()) co_return Result::After(options_.refused_retry);
+    co_return refused;
+  }
   std::shared_ptr<const polling::ResolvedObject> resolved =
       co_await p_.resolver.Resolve(object, deadline);
   TrackedObject next = MakeTracked(object, *resolved, target.gvkr);
@@ -233,19 +241,9 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::ReconcileState(
 
   const absl::Status applied = co_await ReconcileHpa(object, next, deadline);
   // Who waits for an HPA, or for an edit to reach it, wants to know why it does not.
-  const bool passes = IsTransient(applied) || (IsServerFault(applied) && Works(*object));
-  // Without an HPA of the new spec the old one runs on, and so do the polls of the old spec.
-  const TrackedObject* running = p_.registry.Find(key);
-  const bool is_edit =
-      running != nullptr && running->object->meta.generation != object->meta.generation;
-  if (absl::IsAlreadyExists(applied) || (is_edit && absl::IsFailedPrecondition(applied))) {
-    Refusal refusal{api::reason::kScaledObjectCheckFailed, std::string(applied.message())};
-    absl::StatusOr<Result> refused =
-        co_await Refuse(std::move(object), std::move(refusal), absl::OkStatus(), deadline);
-    if (refused.ok()) co_return Result::After(options_.refused_retry);
-    co_return refused;
-  }
+  const bool passes = IsTransient(applied) || (IsServerFault(applied) && HpaIsOf(*object));
   next.ready_is_reconcilers = !applied.ok() && !passes;
+  if (applied.ok()) next.hpa_generation = object->meta.generation;
   const bool needs_a_change = NeedsAChange(next);
   WriteFacts(next, target.replicas, applied, passes);
   Track(std::move(next));
@@ -365,6 +363,7 @@ void ScaledObjectReconciler::Track(TrackedObject next) {
       next.last_active = p_.clock.WallNow();
     }
   } else {
+    if (next.hpa_generation == 0) next.hpa_generation = before->hpa_generation;
     next.agreement = before->agreement;
     next.last_active = before->last_active;
     next.last_decision = before->last_decision;
@@ -468,10 +467,9 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Finalize(ObjectPtr ob
   co_return Result::Done();
 }
 
-bool ScaledObjectReconciler::Works(const api::ScaledObject& object) const {
-  const api::ScaledObjectStatus* wanted = p_.status.Wanted(object.Key());
-  return wanted != nullptr && !wanted->hpa_name.empty() &&
-         wanted->observed_generation == object.meta.generation;
+bool ScaledObjectReconciler::HpaIsOf(const api::ScaledObject& object) const {
+  const TrackedObject* tracked = p_.registry.Find(object.Key());
+  return tracked != nullptr && tracked->hpa_generation == object.meta.generation;
 }
 
 void ScaledObjectReconciler::Untrack(const NamespacedName& key) {

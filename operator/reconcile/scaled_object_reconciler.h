@@ -47,8 +47,7 @@ class ScaledObjectReconciler {
     // that it could not give. Both are normally told by an event.
     absl::Duration no_room_retry = absl::Seconds(1);
     // An object that is refused for something else that may change without an event for it is tried
-    // this often: a target of a kind that is not watched, an HPA's name that another object has,
-    // what the triggers of an edit refer to.
+    // this often: a target of a kind that is not watched, an HPA's name that another object has.
     absl::Duration refused_retry = absl::Seconds(30);
     absl::Duration unknown_spec_retry = absl::Seconds(10);
     int hpa_conflict_retries = 5;
@@ -116,8 +115,8 @@ class ScaledObjectReconciler {
   host::Task<absl::StatusOr<runtime::Result>> Finalize(ObjectPtr object, host::Deadline deadline);
   host::Task<absl::StatusOr<runtime::Result>> Refuse(ObjectPtr object, Refusal refusal,
                                                      absl::Status result, host::Deadline deadline);
-  // Its HPA is what its spec says, as far as we know.
-  bool Works(const api::ScaledObject& object) const;
+  // Its HPA was what this spec says, when we last looked.
+  bool HpaIsOf(const api::ScaledObject& object) const;
   polling::TrackedObject MakeTracked(ObjectPtr object, const polling::ResolvedObject& resolved,
                                      const api::GroupVersionKindResource& target) const;
   void Track(polling::TrackedObject next);

@@ -165,10 +165,13 @@ TEST_F(HpaKeeperTest, AFaultOfTheApiServerIsNotAWorkingObjects) {
 TEST_F(HpaKeeperTest, AnEditThatDoesNotReachTheHpaIsTold) {
   CreateOrders();
   ReconcileUntilSettled();
+  StartPolls();
   cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"maxReplicaCount":9}})");
-  cluster_.faults().Fail("update " + std::string(kHpas), WebhookFails());
-  (void)Reconcile();
-  loop_.Advance(absl::Seconds(2));
+  cluster_.faults().Fail("update " + std::string(kHpas), WebhookFails(), 9);
+  for (int i = 0; i < 3; ++i) {
+    (void)Reconcile();
+    loop_.Advance(absl::Minutes(1));
+  }
   EXPECT_EQ(Condition(api::kReady), "False ScaledObjectCheckFailed");
   EXPECT_THAT(ReadyMessage(), HasSubstr("failed calling webhook"));
 }

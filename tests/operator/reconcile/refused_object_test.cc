@@ -101,32 +101,6 @@ TEST_F(RefusalTest, ARefusedEditDoesNotStopARunningObject) {
   EXPECT_EQ(At(Hpa(), "/spec/minReplicas"), "2");
 }
 
-TEST_F(RefusalTest, NeitherDoesOneThatItsPluginRefuses) {
-  scalers_.SetValue("redis", 0);
-  CreateOrders("", 0);
-  StartPolls();
-  ReconcileUntilSettled();
-  scaler::v1::Violation violation;
-  violation.set_field("listLength");
-  violation.set_wanted("an integer");
-  violation.set_got("\"many\"");
-  scalers_["other"].violations = {violation};
-  cluster_.Patch(kube::ScaledObjects(), "orders",
-                 R"({"spec":{"triggers":[{"type":"redis","metadata":{"script":"other"}}]}})");
-  const absl::StatusOr<runtime::Result> refused = Reconcile();
-  ASSERT_TRUE(refused.ok()) << refused.status();
-  EXPECT_TRUE(refused->requeue_after.has_value());
-  scalers_.SetValue("redis", 10);
-  loop_.Advance(absl::Minutes(1));
-  EXPECT_EQ(cluster_.Replicas("web"), 1);
-  EXPECT_EQ(Condition(api::kReady), "False ScaledObjectCheckFailed");
-  EXPECT_THAT(ReadyMessage(), HasSubstr("listLength: want an integer, got \"many\""));
-  scalers_["other"].violations.clear();
-  scalers_.SetValue("other", 10);
-  ReconcileUntilSettled();
-  EXPECT_EQ(Condition(api::kReady), "True ScaledObjectReady");
-}
-
 // After a restart nobody knows the last good spec.
 TEST_F(RefusalTest, ARefusedObjectThatNeverRanHereIsNotScaled) {
   CreateOrders(R"(,"minReplicaCount":9,"maxReplicaCount":3)", 0);
