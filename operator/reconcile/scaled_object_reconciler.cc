@@ -136,7 +136,7 @@ host::Task<absl::StatusOr<Result>> ScaledObjectReconciler::Reconcile(NamespacedN
   if (object->meta.deletion_timestamp) co_return co_await Finalize(std::move(object), deadline);
   uids_[key] = object->meta.uid;
   p_.status.Adopt(*object);
-  CountTriggers(key, object.get());
+  totals_.Count(key, object.get());
   if (std::optional<Refusal> refusal = Admit(*object)) {
     co_return co_await Refuse(std::move(object), *std::move(refusal), absl::OkStatus(), deadline);
   }
@@ -480,7 +480,7 @@ void ScaledObjectReconciler::Untrack(const NamespacedName& key) {
 void ScaledObjectReconciler::ForgetAll(const NamespacedName& key) {
   Untrack(key);
   p_.status.Forget(key);
-  CountTriggers(key, nullptr);
+  totals_.Count(key, nullptr);
   p_.metrics.ForgetObject(key);
   auto known = uids_.find(key);
   if (known == uids_.end()) return;
@@ -488,33 +488,6 @@ void ScaledObjectReconciler::ForgetAll(const NamespacedName& key) {
   p_.resolver.Forget(known->second);
   p_.events.Forget(known->second);
   uids_.erase(known);
-}
-
-void ScaledObjectReconciler::CountTriggers(const NamespacedName& key,
-                                           const api::ScaledObject* object) {
-  auto it = trigger_types_.find(key);
-  if (it == trigger_types_.end() && object == nullptr) return;
-  std::set<std::string> changed;
-  if (it != trigger_types_.end()) {
-    for (const std::string& type : it->second) {
-      --count_by_type_[type];
-      changed.insert(type);
-    }
-    --count_by_namespace_[key.namespace_name];
-    trigger_types_.erase(it);
-  }
-  if (object != nullptr) {
-    std::vector<std::string>& types = trigger_types_[key];
-    for (const api::Trigger& trigger : object->spec.triggers) {
-      types.push_back(trigger.type);
-      ++count_by_type_[trigger.type];
-      changed.insert(trigger.type);
-    }
-    ++count_by_namespace_[key.namespace_name];
-  }
-  for (const std::string& type : changed) p_.metrics.TriggersRegistered(type, count_by_type_[type]);
-  p_.metrics.ResourcesRegistered("scaled_object", key.namespace_name,
-                                 count_by_namespace_[key.namespace_name]);
 }
 
 }  // namespace outrigger::controller::reconcile

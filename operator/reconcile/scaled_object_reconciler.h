@@ -18,6 +18,7 @@
 #include "operator/polling/target_scaler.h"
 #include "operator/polling/trigger_resolver.h"
 #include "operator/reconcile/hpa_keeper.h"
+#include "operator/reconcile/registered_totals.h"
 #include "operator/reconcile/target_finder.h"
 #include "operator/reconcile/trigger_observer.h"
 #include "operator/runtime/controller.h"
@@ -79,6 +80,7 @@ class ScaledObjectReconciler {
                .metrics = p_.metrics,
                .log = p_.log},
               options.hpa_conflict_retries),
+        totals_(p_.metrics),
         targets_(p_.api, p_.scaler) {}
 
   // As Controller wants it. NOT_FOUND never; INVALID_ARGUMENT: said in the status, waits for a
@@ -128,20 +130,16 @@ class ScaledObjectReconciler {
   void Untrack(const api::NamespacedName& key);
   void ForgetAll(const api::NamespacedName& key);
   void RestorePublished(const polling::TrackedObject& tracked);
-  void CountTriggers(const api::NamespacedName& key, const api::ScaledObject* object);
 
   Parts p_;
   const Options options_;
   HpaKeeper hpas_;
+  RegisteredTotals totals_;
   TargetFinder targets_;
   std::function<absl::Status()> may_write_ = [] { return absl::OkStatus(); };
   host::SteadyTime spread_until_ = host::SteadyTime::InfinitePast();
   std::string refused_because_;                      // the last answer of may_write_, logged once
   std::map<api::NamespacedName, std::string> uids_;  // of the objects that were seen, to forget by
-  // For the registered-totals gauges.
-  std::map<api::NamespacedName, std::vector<std::string>> trigger_types_;
-  std::map<std::string, int> count_by_type_;
-  std::map<std::string, int> count_by_namespace_;
 };
 
 }  // namespace outrigger::controller::reconcile
