@@ -88,6 +88,19 @@ class PollEngineTest : public testing::Test {
     Track(name, triggers, spec);
     engine_.Schedule({"ns", name}, PollEngine::First::kAtOnce);
   }
+  // One whose Secret was rotated, and takes 2 s to read.
+  void PollWithSlowSecret(const std::string& name, const std::string& script) {
+    cluster_.Create(kube::Secrets(), R"({"metadata":{"name":"db"},"stringData":{"pw":"x"}})");
+    cluster_.Create(kube::TriggerAuthentications(),
+                    R"({"apiVersion":"keda.sh/v1alpha1","kind":"TriggerAuthentication",
+                        "metadata":{"name":"creds"},"spec":{"secretTargetRef":[
+                        {"parameter":"password","name":"db","key":"pw"}]}})");
+    Track(name, absl::StrCat(R"({"type":"redis","metadata":{"script":")", script,
+                             R"("},"authenticationRef":{"name":"creds"}})"));
+    cluster_.faults().Fail("get secrets", absl::OkStatus(), 1, absl::Seconds(2));
+    cluster_.Patch(kube::Secrets(), "db", R"({"data":{"pw":"bmV3"}})");
+    engine_.Schedule({"ns", name}, PollEngine::First::kAtOnce);
+  }
   void ScheduleAll() {
     for (const NamespacedName& key : registry_.Keys()) {
       engine_.Schedule(key, PollEngine::First::kAtOnce);
@@ -236,16 +249,7 @@ TEST_F(PollEngineTest, ASlowEntryHoldsUpNobody) {
 
 TEST_F(PollEngineTest, ASlowSecretHoldsUpNobody) {
   Start();
-  cluster_.Create(kube::Secrets(), R"({"metadata":{"name":"db"},"stringData":{"pw":"x"}})");
-  cluster_.Create(kube::TriggerAuthentications(),
-                  R"({"apiVersion":"keda.sh/v1alpha1","kind":"TriggerAuthentication",
-                      "metadata":{"name":"creds"},"spec":{"secretTargetRef":[
-                      {"parameter":"password","name":"db","key":"pw"}]}})");
-  Track("secret",
-        R"({"type":"redis","metadata":{"script":"z"},"authenticationRef":{"name":"creds"}})");
-  cluster_.faults().Fail("get secrets", absl::OkStatus(), 1, absl::Seconds(2));
-  cluster_.Patch(kube::Secrets(), "db", R"({"data":{"pw":"bmV3"}})");
-  engine_.Schedule({"ns", "secret"}, PollEngine::First::kAtOnce);
+  PollWithSlowSecret("secret", "z");
   for (int i = 0; i < 20; ++i) TrackAndPoll(absl::StrCat("so", i), TriggerJson("s"));
   loop_.Advance(absl::Milliseconds(10));
   EXPECT_EQ(decided_.size(), 20u);
@@ -340,18 +344,9 @@ TEST_F(PollEngineTest, AnAnswerToTheQuestionBeforeAChangeIsNotTakenForTheOneAfte
 
 TEST_F(PollEngineTest, ATriggerThatChangesWhileItIsResolvedIsResolvedAnew) {
   Start();
-  cluster_.Create(kube::Secrets(), R"({"metadata":{"name":"db"},"stringData":{"pw":"x"}})");
-  cluster_.Create(kube::TriggerAuthentications(),
-                  R"({"apiVersion":"keda.sh/v1alpha1","kind":"TriggerAuthentication",
-                      "metadata":{"name":"creds"},"spec":{"secretTargetRef":[
-                      {"parameter":"password","name":"db","key":"pw"}]}})");
   scalers_.SetValue("old", 0);
   scalers_.SetValue("new", 8);
-  Track("a",
-        R"({"type":"redis","metadata":{"script":"old"},"authenticationRef":{"name":"creds"}})");
-  cluster_.faults().Fail("get secrets", absl::OkStatus(), 1, absl::Seconds(2));
-  cluster_.Patch(kube::Secrets(), "db", R"({"data":{"pw":"bmV3"}})");
-  engine_.Schedule({"ns", "a"}, PollEngine::First::kAtOnce);
+  PollWithSlowSecret("a", "old");
   loop_.Advance(absl::Seconds(1));
   TrackAndPoll("a", TriggerJson("new"));
   loop_.Advance(absl::Seconds(2));

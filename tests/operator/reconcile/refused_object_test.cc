@@ -16,7 +16,17 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-using RefusalTest = ReconcileFixture;
+class RefusalTest : public ReconcileFixture {
+ protected:
+  void LetOrdersFallBack() {
+    CreateOrders(R"(,"fallback":{"failureThreshold":3,"replicas":4})");
+    StartPolls();
+    ReconcileUntilSettled();
+    scalers_.SetError("redis", absl::UnavailableError("down"));
+    loop_.Advance(absl::Minutes(3));
+    ASSERT_EQ(Condition(api::kFallback), "True FallbackExists");
+  }
+};
 
 struct Invalid {
   const char* name;
@@ -113,12 +123,7 @@ TEST_F(RefusalTest, ARefusedObjectThatNeverRanHereIsNotScaled) {
 
 // Else its HPA would be answered by a failure, or its fallback, that no poll takes back.
 TEST_F(RefusalTest, NoVerdictStaysOfAnObjectThatIsNotPolledAnyMore) {
-  CreateOrders(R"(,"fallback":{"failureThreshold":3,"replicas":4})");
-  StartPolls();
-  ReconcileUntilSettled();
-  scalers_.SetError("redis", absl::UnavailableError("down"));
-  loop_.Advance(absl::Minutes(3));
-  ASSERT_EQ(Condition(api::kFallback), "True FallbackExists");
+  LetOrdersFallBack();
   cluster_.Patch(kube::ScaledObjects(), "orders", R"({"spec":{"idleReplicaCount":0}})");
   (void)Reconcile();
   loop_.Advance(absl::Minutes(3));
@@ -131,12 +136,7 @@ TEST_F(RefusalTest, NoVerdictStaysOfAnObjectThatIsNotPolledAnyMore) {
 }
 
 TEST_F(RefusalTest, NeitherDoesThatOfALeaderBefore) {
-  CreateOrders(R"(,"fallback":{"failureThreshold":3,"replicas":4})");
-  StartPolls();
-  ReconcileUntilSettled();
-  scalers_.SetError("redis", absl::UnavailableError("down"));
-  loop_.Advance(absl::Minutes(3));
-  ASSERT_EQ(Condition(api::kFallback), "True FallbackExists");
+  LetOrdersFallBack();
   cluster_.Patch(kube::ScaledObjects(), "orders", kMinAboveMax);
   ForgetAsANewOperator();
   (void)Reconcile();
